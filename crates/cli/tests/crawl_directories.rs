@@ -96,11 +96,75 @@ fn a_package_beside_the_directory_of_its_archives_is_a_copy_of_them() {
     ask(dir, &["captures", "rebuild", "d"], 0);
     assert_eq!(total(&ingest(dir, "indexed", &["d"], &[], 0)), 6);
     std::fs::remove_file(dir.join("d/captures.parquet")).unwrap();
-    // An archive of another length may be another one, or the same that has grown since.
+    // One that has grown since has all captures of the package.
     write(dir, "d/archive/a.warc", every_kind() + &page("http://c.example/", 40));
+    let grown = ingest(dir, "grown", &["d"], &[], 0);
+    assert_eq!((total(&grown), grown["not_files"].as_array().unwrap().len()), (7, 1), "{grown}");
+    assert_eq!(ask(dir, &["convert", "d", "grown.warc"], 0).remove(0)["records"], json!(10));
+    let lines = |code| {
+        let index = common::trawl(dir).args(["-q", "cdxj", "index", "d"]).output().unwrap();
+        assert_eq!(index.status.code(), Some(code), "{}", common::stderr(&index));
+        common::stdout(&index).lines().count()
+    };
+    let of_archive = lines(0);
+    // Another one of its name may have some of them.
+    write(dir, "d/archive/a.warc", page("http://c.example/", 40) + &every_kind());
     let both = ingest(dir, "both", &["d"], &[], 1);
     assert_eq!(total(&both), 7 + 6, "{both}");
     assert!(both["incomplete"][0]["path"].as_str().unwrap().ends_with("d.wacz"), "{both}");
+    assert_eq!(ask(dir, &["convert", "d", "both.warc"], 1).remove(0)["records"], json!(10 + 9));
+    assert_eq!(lines(1), of_archive + of_archive - 1);
+}
+
+/// Further names of an archive, also where an index lists it under another one.
+#[test]
+fn hard_links_are_one_archive() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/b.warc", every_kind());
+    std::fs::create_dir(dir.join("e")).unwrap();
+    for name in ["d/a.warc", "e/c.warc"] {
+        std::fs::hard_link(dir.join("d/b.warc"), dir.join(name)).unwrap();
+    }
+    assert_eq!(total(&ingest(dir, "one", &["d", "e"], &[], 0)), 6);
+    assert_eq!(ask(dir, &["convert", "d", "e", "all.warc"], 0).remove(0)["records"], json!(9));
+    assert_eq!(ask(dir, &["captures", "rebuild", "d"], 0).remove(0)["rows"], json!(6));
+    for sources in [["d", "e"], ["e", "d"]] {
+        let name = sources.concat();
+        let taken = ingest(dir, &name, &sources, &[], 0);
+        assert_eq!((total(&taken), taken["indexed"].as_array().unwrap().len()), (6, 3), "{taken}");
+    }
+}
+
+/// As `gzip -k` leaves them: every row was there twice, with exit code 0.
+#[test]
+fn an_archive_and_its_compressed_copy_are_named() {
+    use std::io::Write as _;
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(every_kind().as_bytes()).unwrap();
+    write(dir, "d/a.warc", every_kind());
+    let before = ingest(dir, "later", &["d"], &[], 0);
+    assert_eq!(total(&before), 6);
+    write(dir, "d/a.warc.gz", gzip.finish().unwrap());
+    let both = ingest(dir, "both", &["d"], &[], 1);
+    assert_eq!(total(&both), 12, "{both}");
+    assert!(both["incomplete"][0]["path"].as_str().unwrap().ends_with("a.warc.gz"), "{both}");
+    ask(dir, &["convert", "d", "both.warc"], 1);
+    let later = common::trawl(dir).args(["lake", "ingest", "--dataset", "later", "d/a.warc.gz"]).output().unwrap();
+    assert!(common::stderr(&later).contains("but for how it is packed"), "{}", common::stderr(&later));
+}
+
+#[test]
+fn an_archive_without_a_byte_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/x.warc.gz", "");
+    write(dir, "d/u.txt", "");
+    let taken = ingest(dir, "one", &["d"], &[], 1);
+    let named = taken["unreadable"].as_array().unwrap();
+    assert!(named.len() == 1 && named[0].as_str().unwrap().ends_with("x.warc.gz"), "{taken}");
 }
 
 #[test]

@@ -77,6 +77,23 @@ fn lists_of_every_kind() {
 }
 
 #[test]
+fn what_may_not_be_meant_so_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "joined.txt", "http://a.com/\nhttp://b.com/1,http://b.com/2\nhttp://c.com/w_1,https://d.com/\n");
+    let ingest = |more: &[&str]| run(dir, &[&["lake", "ingest", "-q", "joined.txt"], more].concat(), 0);
+    let report: Value = serde_json::from_str(&stdout(&ingest(&["--dataset", "a", "--json"]))).unwrap();
+    let odd = &report["oddities"]["joined_urls"];
+    assert_eq!((&report["rows"], &odd["count"], &odd["line"]), (&3.into(), &2.into(), &2.into()), "{report}");
+    let text = stdout(&ingest(&["--dataset", "b"]));
+    assert!(text.contains("2 line(s) hold another URL behind a comma") && text.contains("line 2 of"), "{text}");
+    let seen: Value = serde_json::from_str(&stdout(&run(dir, &["inspect", "joined.txt", "--json"], 0))).unwrap();
+    assert_eq!(seen["oddities"]["joined_urls"], serde_json::json!({"count": 2, "offset": 14, "line": 2}));
+    let text = stdout(&run(dir, &["inspect", "joined.txt"], 0));
+    assert!(text.contains("joined_urls; the first: line 2"), "{text}");
+}
+
+#[test]
 fn indexes_of_archives() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

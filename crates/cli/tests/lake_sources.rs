@@ -153,6 +153,55 @@ fn links_lead_to_one_source() {
     assert_eq!(rows(&ingest(dir, "z", &["zipnum/cluster.idx", "deep/cdx-00000.gz"], 0)), 0);
 }
 
+/// Their rows were there twice.
+#[test]
+fn hard_links_are_one_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "d/b.txt", b"http://a.com/1\n");
+    let link = |name: &str| std::fs::hard_link(dir.join("d/b.txt"), dir.join(name)).unwrap();
+    link("d/c.txt");
+    let first = ingest(dir, "a", &["d"], 0);
+    assert_eq!((rows(&first), first["skipped"].as_array().unwrap().len()), (1, 1), "{first}");
+    // A new name that comes before the one that is known.
+    link("d/a.txt");
+    let again = ingest(dir, "a", &["d"], 0);
+    assert_eq!((rows(&again), again["skipped"].as_array().unwrap().len()), (0, 3), "{again}");
+    write(dir, "d/b.txt", b"http://a.com/1\nhttp://a.com/2\n");
+    let grown = ingest(dir, "a", &["d"], 0);
+    assert_eq!((rows(&grown), grown["skipped"].as_array().unwrap().len()), (1, 2), "{grown}");
+    // As one dataset for each, they were asked for.
+    assert_eq!(ingest_each(dir, &["d/b.txt", "d/c.txt"]), [2, 2]);
+}
+
+fn ingest_each(dir: &Path, files: &[&str]) -> Vec<u64> {
+    let output =
+        trawl(dir).args(["--json", "-q", "lake", "ingest", "--dataset-per-file"]).args(files).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    stdout(&output).lines().map(|line| rows(&serde_json::from_str(line).unwrap())).collect()
+}
+
+/// They were taken for one file, and the second was skipped.
+#[test]
+fn names_that_are_not_utf8_are_told_apart() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::create_dir(dir.join("d")).unwrap();
+    for (name, text) in [(b"\xe4.txt", "http://a.com/1\n"), (b"\xe5.txt", "http://a.com/2\n")] {
+        let path = dir.join("d").join(std::ffi::OsStr::from_bytes(name));
+        // Not every file system has such names.
+        if std::fs::write(path, text).is_err() {
+            return;
+        }
+    }
+    let first = ingest(dir, "a", &["d"], 0);
+    assert_eq!((rows(&first), first["sources"].as_u64()), (2, Some(2)), "{first}");
+    let again = ingest(dir, "a", &["d"], 0);
+    assert_eq!((rows(&again), again["skipped"].as_array().unwrap().len()), (0, 2), "{again}");
+    assert!(again["skipped"][0]["uri"].as_str().unwrap().ends_with("/d/%E4.txt"), "{again}");
+}
+
 /// Pipes that are named like files are read as standard input is.
 #[test]
 fn pipes_by_name() {
@@ -258,10 +307,10 @@ fn what_was_cut_and_came_whole_later_comes_once() {
     let text = "http://a.com/1\nhttp://b.com/2\nhttp://b.com/long\nhttp://c.com/4\n";
     let cut = text.find("ng\n").unwrap();
     write(dir, "in/l.txt", &text[..cut]);
-    write(dir, "in/l.txt.gz", gz(text));
+    write(dir, "in/z.txt.gz", gz(text));
     assert_eq!(rows(&ingest(dir, "d", &["in"], 0)), 3 + 4);
     write(dir, "in/l.txt", text);
-    write(dir, "in/l.txt.gz", [gz(text), gz("http://d.com/\n")].concat());
+    write(dir, "in/z.txt.gz", [gz(text), gz("http://d.com/\n")].concat());
     let grown = ingest(dir, "d", &["in"], 0);
     assert_eq!((rows(&grown), &grown["taken_back"]), (3, &Value::from(1)));
     let known = grown["grown"].as_array().unwrap();
@@ -309,6 +358,7 @@ fn what_the_file_system_says_is_believed_unless_told_otherwise() {
     let commits = || std::fs::read_dir(dir.join("lake/datasets/1/commits")).unwrap().count();
     let take = |more: &[&str]| {
         let report = ingest(dir, "d", &[&["u.txt"], more].concat(), 0);
+        assert_eq!(report["version"].is_null(), rows(&report) == 0, "noting a time makes no version: {report}");
         (rows(&report), report["skipped"].as_array().unwrap().len(), commits())
     };
     put("http://a.com/1\n", then);

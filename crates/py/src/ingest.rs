@@ -192,9 +192,8 @@ pub fn ready(
                 settings.cancel.check()?;
                 let (source, base) = open(fs, &path, wanted.format, &opening)?;
                 covered::compare(known, &source, !covered::is_index(&path), remark)?;
-                // An archive that has bytes and not one capture is something else, or broken.
-                if base.is_some() && source.grown.is_none() && source.identity().size > 0 && is_without_items(&source)?
-                {
+                // An archive without a capture, or without a byte, is something else, or broken.
+                if base.is_some() && source.grown.is_none() && is_without_items(&source)? {
                     remark(format!("found no capture in {}", path.display()));
                     unreadable.push(path.display().to_string());
                 }

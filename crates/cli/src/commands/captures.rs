@@ -1,5 +1,6 @@
 //! `trawl captures`: the index of a crawl.
 
+use super::copies;
 use super::kinds::refuse_stdin;
 use crate::exit::Status;
 use crate::output::{self, Output};
@@ -10,7 +11,7 @@ use crate::units::show_count;
 use anyhow::bail;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_archive::{CapturesReader, CapturesWriter, export_common_crawl, is_copy, rebuild_index};
+use trawl_archive::{CapturesReader, CapturesWriter, export_common_crawl, rebuild_index};
 use trawl_io::{Fs, LockFile, RealFs, describe_holder};
 
 /// Rebuilds and exports captures.parquet
@@ -30,7 +31,8 @@ enum Verb {
 ///
 /// The archives hold everything the index needs, failed fetches and the metadata of seeds included. Resources, conversions and
 /// responses that are not HTTP get a row as well, as in an ingest; all other records are counted by type. An existing index is
-/// replaced when the new one is complete. Exit code 1 when something could not be read.
+/// replaced when the new one is complete. Exit code 1 when something could not be read, or when captures may
+/// be in it twice.
 ///
 /// Example: trawl captures rebuild crawl/
 #[derive(Debug, clap::Args)]
@@ -100,18 +102,7 @@ fn rebuild_of(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     // Rows name archives that lie beside their index.
     let mut files = registry.files_beside(&fs, &args.dir)?;
     files.retain(|found| !found.is_index());
-    let paths: Vec<PathBuf> = files.iter().map(|found| found.path.clone()).collect();
-    let is_there = |path: &Path, len| {
-        paths.iter().any(|other| other == path)
-            && fs.metadata(path).is_ok_and(|found| found.is_file && found.len == len)
-    };
-    files.retain(|found| {
-        let copy = is_copy(&fs, found, &is_there);
-        if copy {
-            out.remark(&format!("skipped {}: it is a copy of archives beside it", found.path.display()));
-        }
-        !copy
-    });
+    let some_twice = copies::leave_out(&fs, &mut files, out);
     if files.is_empty() {
         bail!("{} holds no archives", args.dir.display());
     }
@@ -146,5 +137,5 @@ fn rebuild_of(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
         }
         Ok(())
     })?;
-    Ok(Status::from_findings(all.skipped > 0))
+    Ok(Status::from_findings(all.skipped > 0 || some_twice))
 }

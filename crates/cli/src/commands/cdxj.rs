@@ -1,5 +1,6 @@
 //! `trawl cdxj`: indexes of archives that other web-archive tools read.
 
+use super::copies;
 use super::kinds::refuse_stdin;
 use crate::exit::Status;
 use crate::output::{self, Output};
@@ -57,9 +58,10 @@ enum Verb {
 
 /// Writes the sorted index of archives
 ///
-/// Damaged places are skipped and reported. Exit code 1 when there are any, or when the index is empty. If several archives have
-/// the same name, lines name the whole path. A file (--out, --zipnum) keeps URLs as they were found; standard output leaves out
-/// user names and passwords unless --credentials is given.
+/// Damaged places are skipped and reported. Exit code 1 when there are any, when the index is empty, or when captures may be in it
+/// twice. A WACZ file whose archives lie beside it is left out. If several archives have the same name, lines name the whole path.
+/// A file (--out, --zipnum) keeps URLs as they were found; standard output leaves out user names and passwords unless
+/// --credentials is given.
 ///
 /// Example: trawl cdxj index crawl/ --out crawl.cdxj
 #[derive(Debug, clap::Args)]
@@ -136,7 +138,6 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
     let mut unread = 0usize;
     let mut archives: Vec<Found> = Vec::new();
-    let mut seen = BTreeSet::new();
     for path in &args.paths {
         refuse_stdin(path, "cdxj index")?;
         match registry.files(&fs, path) {
@@ -145,12 +146,10 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
                 unread += 1;
                 output::complain(&error.to_string());
             }
-            // Named twice, by whatever names, an archive is one.
-            Ok(files) => archives.extend(
-                files.into_iter().filter(|found| seen.insert(found.path.canonicalize().unwrap_or(found.path.clone()))),
-            ),
+            Ok(files) => archives.extend(files),
         }
     }
+    let some_twice = copies::leave_out(&fs, &mut archives, out);
     args.target.refuse(archives.iter().map(|found| &*found.path))?;
     let shared = shared_names(&archives, &fs);
     let mut sorter = CdxjSorter::new(&std::env::temp_dir(), usize::try_from(args.memory).context("--memory")?)?;
@@ -187,7 +186,7 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     if unread > 0 {
         bail!("{unread} of the archives or paths could not be read completely; the index lacks what could not be read");
     }
-    Ok(Status::from_findings(lines == 0 || damaged > 0))
+    Ok(Status::from_findings(lines == 0 || damaged > 0 || some_twice))
 }
 
 /// Names that several files have: lines about them name the way to the file, too, or nobody could tell which one they are about.

@@ -1,5 +1,6 @@
 //! `trawl convert`: one container into another.
 
+use super::copies;
 use super::kinds::refuse_stdin;
 use crate::exit::Status;
 use crate::output::{self, Output};
@@ -7,16 +8,16 @@ use crate::progress::Progress;
 use crate::system;
 use crate::units::{bytes, show_bytes, show_count};
 use anyhow::{Context, bail};
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use trawl_archive::{About, Creation, Target, convert, is_copy};
+use std::path::PathBuf;
+use trawl_archive::{About, Creation, Target, convert};
 
 /// Converts archives: any container into WARC, WACZ, seqdb or a Nutch segment
 ///
 /// The name of the target decides its format: .warc, .warc.gz, .warc.zst, .wacz, .data (a seqdb container) or .segment
 /// (a Nutch segment). Between WARC, WACZ and seqdb, it copies records and loses nothing, unknown record types included.
-/// It counts what another target cannot carry; with --strict it refuses. Several sources become one target. An existing
-/// target is replaced only with --overwrite.
+/// It counts what another target cannot carry; with --strict it refuses. Several sources become one target; a WACZ file whose
+/// archives lie beside it is left out, and captures that may be copied twice are exit code 1. An existing target is replaced
+/// only with --overwrite.
 ///
 /// In a seqdb container, each capture is a file: its name is URL and time, its contents are the capture's records. A
 /// record without a URL (warcinfo) is a file named by its time.
@@ -67,25 +68,12 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         bail!("{} is there already: choose another name, or --overwrite it", target.display());
     }
     let (fs, registry) = system::archives();
-    let (mut files, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut files = Vec::new();
     for source in sources {
         refuse_stdin(source, "convert")?;
-        let mut found = registry.files(&fs, source)?;
-        // Named twice, by whatever names, an archive is one.
-        found.retain(|found| seen.insert(found.path.canonicalize().unwrap_or(found.path.clone())));
-        files.extend(found);
+        files.extend(registry.files(&fs, source)?);
     }
-    let paths: BTreeSet<PathBuf> = files.iter().map(|found| found.path.clone()).collect();
-    let is_there = |path: &Path, len| {
-        paths.contains(path) && fs.metadata(path).is_ok_and(|found| found.is_file && found.len == len)
-    };
-    files.retain(|found| {
-        let copy = is_copy(&fs, found, &is_there);
-        if copy {
-            out.remark(&format!("skipped {}: it is a copy of archives beside it", found.path.display()));
-        }
-        !copy
-    });
+    let some_twice = copies::leave_out(&fs, &mut files, out);
     crate::target::refuse_inputs(target, files.iter().map(|found| &*found.path))?;
     let software = concat!("trawl/", env!("CARGO_PKG_VERSION")).to_owned();
     let creation = Creation {
@@ -121,6 +109,6 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         Ok(())
     })?;
     Ok(Status::from_findings(
-        done.damaged > 0 || done.unlisted > 0 || !done.dropped.is_empty() || !done.left_out.is_empty(),
+        some_twice || done.damaged > 0 || done.unlisted > 0 || !done.dropped.is_empty() || !done.left_out.is_empty(),
     ))
 }

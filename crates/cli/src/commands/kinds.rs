@@ -1,10 +1,12 @@
 //! What `inspect` and `verify` know beside archives: lakes, lists of URLs, Parquet files of lakes, and standard input.
 
 use crate::lists::ListArgs;
+use crate::units::show_count;
 use crate::{exit, system};
 use anyhow::{Context, anyhow, bail};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use trawl_archive::{Found, Registry};
 use trawl_io::Fs;
 use trawl_lists::{BadItem, Format, ListFile, Options, zipnum};
 use trawl_maintain::temp::Spool;
-use trawl_model::{Advice, DoorError, Finding, Inspection, Progress, Severity, UrlRecord};
+use trawl_model::{Advice, Aside, Asides, DoorError, Finding, Inspection, Progress, Severity, UrlRecord};
 use trawl_rows::{Column, Columns, FilePages, Step};
 use trawl_store::{DirStore, Store};
 use trawl_url::{LakeUrl, SuffixList};
@@ -159,12 +161,13 @@ fn read_list(
     format: Format,
     lists: &ListArgs,
     each: &mut dyn FnMut(u64, ListItem<'_>),
+    aside: &mut Asides<'_>,
 ) -> anyhow::Result<()> {
     let options = lists.apply(Options { now: system::now(), ..Options::default() });
     let source = trawl_lists::open(fs, path, Some(format), &options)?;
     let mut url = LakeUrl::default();
     for split in source.splits(u64::MAX)? {
-        source.read(split, &mut |at, item| {
+        let mut taken = |at: u64, item: Result<UrlRecord, DoorError>| {
             match item {
                 Ok(record) => match url.assign(&record.url, SuffixList::builtin()) {
                     Ok(()) => each(at, Ok((record, &url))),
@@ -174,7 +177,8 @@ fn read_list(
                 Err(error) => each(at, Err(bad_item(&error))),
             }
             Ok(())
-        })?;
+        };
+        source.read_all(split, &mut taken, aside)?;
     }
     Ok(())
 }
@@ -198,7 +202,8 @@ pub fn inspect_list(
     let note = Some(format.name().to_owned());
     let mut seen = Inspection { format: "list of URLs".into(), format_note: note, ..Inspection::default() };
     let (mut items, mut urls) = (0u64, 0u64);
-    read_list(fs, path, format, lists, &mut |_, item| {
+    let mut oddities: BTreeMap<String, (u64, u64, Option<u64>)> = BTreeMap::new();
+    let mut each = |_: u64, item: ListItem<'_>| {
         items += 1;
         if items.is_multiple_of(REPORT_EVERY) {
             progress(Progress { records: items, bytes: 0, total_bytes: 0 });
@@ -215,7 +220,24 @@ pub fn inspect_list(
             }
             Err((code, _)) => seen.tally("rejected", code.to_owned(), 0),
         }
-    })?;
+    };
+    let mut aside = |at: u64, what: Aside<'_>| {
+        if let Aside::Oddity(code, line) = what {
+            oddities.entry(code.to_owned()).or_insert((0, at, line)).0 += 1;
+        }
+    };
+    read_list(fs, path, format, lists, &mut each, &mut aside)?;
+    for (code, (count, offset, line)) in &oddities {
+        let first = line.map_or_else(|| format!("byte {offset}"), |line| format!("line {line}"));
+        let what = trawl_lists::describe_oddity(code);
+        seen.remarks.push(format!("{} {what} ({code}; the first: {first})", show_count(*count)));
+    }
+    if !oddities.is_empty() {
+        let shown = oddities
+            .into_iter()
+            .map(|(code, (count, offset, line))| (code, json!({ "count": count, "offset": offset, "line": line })));
+        seen.details.insert("oddities".to_owned(), Value::Object(shown.collect()));
+    }
     seen.fact("stored_bytes", fs.metadata(path)?.len);
     seen.fact("items", items);
     seen.fact("urls", urls);
@@ -254,7 +276,7 @@ pub fn verify_list(
         let (severity, file) = (Severity::Fault, file.clone());
         Finding { severity, file, offset: Some(offset), kind, detail }
     };
-    read_list(fs, path, format, lists, &mut |at, item| {
+    let mut each = |at: u64, item: ListItem<'_>| {
         checked.items += 1;
         if checked.items.is_multiple_of(REPORT_EVERY) {
             progress(Progress { records: checked.items, bytes: 0, total_bytes: 0 });
@@ -263,7 +285,8 @@ pub fn verify_list(
             checked.faults += 1;
             on_finding(fault(at, code, message));
         }
-    })?;
+    };
+    read_list(fs, path, format, lists, &mut each, &mut |_, _| {})?;
     if format == Format::Cdxj {
         let (mut before, mut at) = (Vec::new(), 0u64);
         for line in BufReader::new(ListFile::open(fs, path)?.reader(0)?).split(b'\n') {

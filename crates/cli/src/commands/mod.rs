@@ -4,6 +4,7 @@ pub mod captures;
 pub mod cat;
 pub mod cdxj;
 pub mod convert;
+mod copies;
 pub mod crawl;
 pub mod demo;
 pub mod frontier;

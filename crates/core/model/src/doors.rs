@@ -37,13 +37,23 @@ pub trait UrlSource: Send + Sync {
     /// Reads one split.
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError>;
 
-    /// As [`UrlSource::read`], and tells what else there is: where it begins and what it is called, such as the type of a
-    /// record that is not about a URL. With these, every record of a source is told exactly once.
+    /// As [`UrlSource::read`], and tells what else there is, and where it begins. With the records among it ([`Aside::Record`]),
+    /// every record of a source is told exactly once.
     fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         let _ = aside;
         self.read(split, each)
     }
 }
 
-/// Hears of what is neither a URL record nor an item that should have been one.
-pub type Asides<'a> = dyn FnMut(u64, &str) + 'a;
+/// What a source tells beside its items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aside<'a> {
+    /// A record that is neither a URL record nor an item that should have been one, by its type.
+    Record(&'a str),
+    /// A code for what is strange about the URL record told just before it, which is taken as it is; and its line, from 1, if that
+    /// is known.
+    Oddity(&'a str, Option<u64>),
+}
+
+/// Hears of what a source tells beside its items.
+pub type Asides<'a> = dyn FnMut(u64, Aside<'_>) + 'a;

@@ -45,7 +45,7 @@ pub use capture::{
 pub use carries::{Capability, Carries};
 pub use clock::Clock;
 pub use digest::{Algorithm, Digest, DigestError};
-pub use doors::{Asides, Items, SourceIdentity, Split, UrlSource};
+pub use doors::{Aside, Asides, Items, SourceIdentity, Split, UrlSource};
 pub use error::{Advice, DoorError};
 pub use ids::IdSource;
 pub use place::Place;

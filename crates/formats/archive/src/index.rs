@@ -6,12 +6,15 @@ use crate::urls::others;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_captures::{CapturesWriter, Covered, RebuildReport, rebuild};
-use trawl_io::Fs;
 use trawl_io::format::Format;
 use trawl_io::read_at::FileReader;
+use trawl_io::{Fs, ReadAt};
 use trawl_model::{DoorError, Pick};
 use trawl_warc::WaczFormat;
-use trawl_warc::wacz::Wacz;
+use trawl_warc::wacz::{Wacz, ZipEntry};
+
+/// Bytes that are compared at a time.
+const COMPARED: usize = 256 << 10;
 
 /// Adds a row to `writer` for every capture of the archives, and for everything else in them that an ingest makes a row of: what a
 /// lake takes of an archive, it takes of the archive's index as well. Indexes, and what is a copy of others, are left out.
@@ -41,26 +44,64 @@ fn covered(fs: &Arc<dyn Fs>, path: &Path) -> Result<Covered> {
     Ok(Covered { name, bytes: (!metadata.is_dir).then_some(metadata.len) })
 }
 
-/// Whether an archive is a package of archives that lie beside it, or in a directory beside it that is called as inside it: crawlers
-/// pack their `archive/` and leave it there. Then its captures are theirs. `is_there` says whether there is a file of that path and
-/// length.
-pub fn is_copy(fs: &Arc<dyn Fs>, found: &Found, is_there: &dyn Fn(&Path, u64) -> bool) -> bool {
-    let packed = packed(fs, found, is_there);
-    !packed.is_empty() && packed.iter().all(Option::is_some)
+/// What lies beside a package under the name of an archive in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing that is read.
+    Nothing,
+    /// The archive.
+    Same(PathBuf),
+    /// One that begins with all its bytes: it has grown since it was packed, and has all its captures.
+    Grown(PathBuf),
+    /// Another one, or what has become of it: some captures may be in both.
+    Other(PathBuf),
 }
 
-/// The archives in a package, and where each lies beside it, as [`is_copy`] looks for them. None if it is not a package.
-pub fn packed(fs: &Arc<dyn Fs>, found: &Found, is_there: &dyn Fn(&Path, u64) -> bool) -> Vec<Option<PathBuf>> {
+impl Beside {
+    /// Whether what lies there has all captures of the archive.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Self::Same(_) | Self::Grown(_))
+    }
+}
+
+/// The archives in a package, and what of them lies beside it, or in a directory beside it that is called as inside it: crawlers pack
+/// their `archive/` and leave it there. If all of them are whole there, the package is a copy. `is_read` says whether a file of that path
+/// is read by itself. None if it is not a package.
+pub fn packed(fs: &Arc<dyn Fs>, found: &Found, is_read: &dyn Fn(&Path) -> bool) -> Vec<Beside> {
     if found.format.name() != WaczFormat.name() {
         return Vec::new();
     }
     let wacz = FileReader::open_in(&**fs, &found.path).map_err(DoorError::from);
     // One that cannot be opened is reported when it is read.
     let Ok(wacz) = wacz.and_then(|file| Ok(Wacz::open(Arc::new(file))?)) else { return Vec::new() };
-    let places = wacz.warc_entries().map(|entry| {
+    let beside = wacz.warc_entries().map(|entry| {
         let name = entry.name.rsplit('/').next().unwrap_or_default();
-        let places = [name, &entry.name].map(|name| found.path.with_file_name(name));
-        places.into_iter().find(|path| is_there(path, entry.size))
+        let mut best = Beside::Nothing;
+        for path in [name, &entry.name].map(|name| found.path.with_file_name(name)) {
+            let len = fs.metadata(&path).ok().filter(|seen| seen.is_file && is_read(&path)).map(|seen| seen.len);
+            match len {
+                Some(len) if len == entry.size => return Beside::Same(path),
+                Some(len) if len > entry.size && has_grown(fs, &path, &wacz, entry) => best = Beside::Grown(path),
+                Some(_) if best == Beside::Nothing => best = Beside::Other(path),
+                _ => {}
+            }
+        }
+        best
     });
-    places.collect()
+    beside.collect()
+}
+
+/// Whether a file begins with all bytes of an archive that is in a package. What cannot be read is reported when it is read.
+fn has_grown(fs: &Arc<dyn Fs>, path: &Path, wacz: &Wacz, entry: &ZipEntry) -> bool {
+    let (Ok(file), Ok(packed)) = (FileReader::open_in(&**fs, path), wacz.archive(entry)) else { return false };
+    let (mut at, mut one, mut other) = (0, vec![0; COMPARED], vec![0; COMPARED]);
+    while at < packed.len() {
+        let room = usize::try_from(packed.len() - at).unwrap_or(COMPARED).min(COMPARED);
+        let (Some(one), Some(other)) = (one.get_mut(..room), other.get_mut(..room)) else { return false };
+        if file.read_at(at, one).is_err() || packed.read_at(at, other).is_err() || one != other {
+            return false;
+        }
+        at += room as u64;
+    }
+    true
 }

@@ -9,7 +9,7 @@
 //!
 //! A new format is one crate that implements [`Format`] and the doors of `core/model`, and one line in
 //! [`Registry::default`]. The crawl, the lake and the command line then use it, without a change. The exceptions are formats that
-//! hold WARC records ([`warc_parts`]) or pack archive files into one, as WACZ does ([`warc_names`], [`is_copy`]), and names that the
+//! hold WARC records ([`warc_parts`]) or pack archive files into one, as WACZ does ([`warc_names`], [`packed`]), and names that the
 //! command line knows; "A new container" in `ARCHITECTURE.md` lists all places.
 //!
 //! ```
@@ -40,7 +40,7 @@ pub use cat::{CatOptions, Show, cat};
 pub use convert::{Converted, check_compression, convert};
 pub use digests::{DigestStore, Digests, Earlier};
 pub use error::{Error, Result};
-pub use index::{is_copy, packed, rebuild_index};
+pub use index::{Beside, packed, rebuild_index};
 pub use inspect::inspect;
 pub use parts::{PartName, warc_names, warc_parts};
 pub use registry::{Found, Registry};

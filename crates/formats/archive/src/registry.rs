@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::seqdb::SeqdbFormat;
 use crate::walk::{self, Item, Kind};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -168,21 +168,18 @@ fn is_list(fs: &Arc<dyn Fs>, path: &Path) -> bool {
     trawl_lists::open(fs, path, Some(ListFormat::Parquet), &trawl_lists::Options::default()).is_ok()
 }
 
-/// Leaves out links to what was found by itself or by another link: `latest.warc.gz` is the archive that it leads to, not a further one.
+/// Leaves out further names of what was found, links and hard links: `latest.warc.gz` is the archive that it leads to, not a further one.
+/// A name that is not a link is better than one that is.
 fn without_doubles(fs: &dyn Fs, found: Vec<Found>) -> Result<Vec<Found>> {
-    let mut seen = HashSet::new();
-    for archive in &found {
-        if !fs.is_link(&archive.path)? {
-            seen.insert(fs.metadata(&archive.path)?.id);
-        }
+    let mut best: HashMap<FileId, (bool, usize)> = HashMap::new();
+    for (number, archive) in found.iter().enumerate() {
+        let this = (fs.is_link(&archive.path)?, number);
+        let known = best.entry(fs.metadata(&archive.path)?.id).or_insert(this);
+        *known = this.min(*known);
     }
-    let mut kept = Vec::with_capacity(found.len());
-    for archive in found {
-        if !fs.is_link(&archive.path)? || seen.insert(fs.metadata(&archive.path)?.id) {
-            kept.push(archive);
-        }
-    }
-    Ok(kept)
+    let kept: HashSet<usize> = best.into_values().map(|(_, number)| number).collect();
+    let numbered = found.into_iter().enumerate().filter(|(number, _)| kept.contains(number));
+    Ok(numbered.map(|(_, archive)| archive).collect())
 }
 
 /// A walk that looks for archives.

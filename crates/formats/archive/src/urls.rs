@@ -7,7 +7,7 @@ use std::path::Path;
 use trawl_captures::CaptureRow;
 use trawl_lists::{BadItem, Fields, Value};
 use trawl_model::{
-    Advice, Archive, Asides, DoorError, Entry, Items, Pick, Place, SourceIdentity, Split, UnixMillis, UrlRecord,
+    Advice, Archive, Aside, Asides, DoorError, Entry, Items, Pick, Place, SourceIdentity, Split, UnixMillis, UrlRecord,
     UrlSource,
 };
 
@@ -48,7 +48,7 @@ impl UrlSource for ArchiveUrls {
         let Some(mut source) = self.archive.captures(pick)? else { return Ok(()) };
         if split.start == 0 {
             for (name, count) in self.archive.left_out()? {
-                (0..count).for_each(|_| aside(0, &name));
+                (0..count).for_each(|_| aside(0, Aside::Record(&name)));
             }
         }
         loop {
@@ -69,10 +69,10 @@ impl UrlSource for ArchiveUrls {
                 Err(error) => Next::Damage(error),
             };
             match next {
-                Next::Other(at, kind) => aside(at, kind),
+                Next::Other(at, kind) => aside(at, Aside::Record(kind)),
                 Next::Capture(at, row) => {
                     each(at, row.map_err(|bad| bad.at(self.place(at))))?;
-                    source.beside().iter().for_each(|kind| aside(at, kind));
+                    source.beside().iter().for_each(|kind| aside(at, Aside::Record(kind)));
                 }
                 Next::Damage(error) if error.advice != Advice::Skip => return Err(error),
                 Next::Damage(error) => {

@@ -46,7 +46,11 @@ type Row = (Role, &'static [&'static str], &'static [&'static str]);
 const ROLES: &[Row] = &[
     (Role::Url, &["url"], &["original"]),
     (Role::Ts, &["ts", "timestamp", "fetch_time"], &[]),
-    (Role::Status, &["status", "fetch_status"], &["statuscode"]),
+    (
+        Role::Status,
+        &["status", "fetch_status", "status_code", "statuscode", "http_status", "http_status_code", "httpstatus"],
+        &[],
+    ),
     (Role::ContentType, &["content_type", "content_mime_type"], &["mime", "mimetype"]),
     (Role::Digest, &["digest", "content_digest"], &[]),
     (Role::BodyLength, &["body_length"], &[]),
@@ -456,6 +460,11 @@ mod tests {
         }
         let both = with(&[("status", Value::Number("0")), ("fetch_status", Value::Number("404"))]);
         assert_eq!(both.status, Some(404));
+        // As crawlers, probes and their libraries call it.
+        for name in ["status_code", "StatusCode", "http_status", "http_status_code"] {
+            let record = with(&[("status", Value::Text("OK")), (name, Value::Text("301"))]);
+            assert_eq!((record.status, record.extras.as_deref()), (Some(301), Some(r#"{"status":"OK"}"#)), "{name}");
+        }
     }
 
     #[test]

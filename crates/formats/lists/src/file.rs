@@ -2,6 +2,7 @@
 
 use crate::lines::BUFFER;
 use flate2::bufread::MultiGzDecoder;
+use std::borrow::Cow;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +40,12 @@ pub fn unpacked<'a>(mut stream: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>
     }
     head.truncate(len);
     unpack(Compression::detect(&head), io::Cursor::new(head).chain(stream))
+}
+
+/// What a file is called in commits and reports: its path, in which bytes that are not UTF-8 are escaped, so that different paths stay
+/// different.
+pub fn uri_of(path: &Path) -> Cow<'_, str> {
+    text_of(path.as_os_str().as_encoded_bytes())
 }
 
 /// A file that holds a list: as many bytes of it as its identity says, however long it has become since.
@@ -84,7 +91,7 @@ impl ListFile {
             hasher.update(read);
             size += n as u64;
         }
-        let identity = SourceIdentity { uri: path.to_string_lossy().into_owned(), size, tag: tag(&hasher) };
+        let identity = SourceIdentity { uri: uri_of(path).into_owned(), size, tag: tag(&hasher) };
         let compression = Compression::detect(&head);
         Ok((Self { fs: fs.clone(), path: path.into(), compression, identity }, tags))
     }
@@ -126,6 +133,15 @@ mod tests {
         assert_eq!(of(b"a"), of(b"a"));
         assert_ne!(of(b"a").tag, of(b"b").tag);
         assert_eq!(of(b"abc").size, 3);
+    }
+
+    /// Two files were one source, and the second was skipped.
+    #[test]
+    fn paths_that_are_not_utf8_stay_different() {
+        use std::os::unix::ffi::OsStrExt;
+        let uri = |name: &[u8]| uri_of(Path::new(std::ffi::OsStr::from_bytes(name))).into_owned();
+        assert_eq!((uri(b"/a/\xe4.txt"), uri(b"/a/\xe5.txt")), ("/a/%E4.txt".into(), "/a/%E5.txt".into()));
+        assert_eq!(uri("/a/%E4ä.txt".as_bytes()), "/a/%E4ä.txt");
     }
 
     #[test]

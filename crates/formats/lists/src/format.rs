@@ -1,7 +1,7 @@
 //! What a file is: by its first bytes where those are certain, then by its name, then by what its first line looks like.
 
 use crate::cdx::Legend;
-use crate::csv::{is_table_of_urls, looks_like_table};
+use crate::csv::{looks_like_table, table_of_urls};
 use crate::file::ListFile;
 use crate::lines::first_lines;
 use crate::{Error, Result, foreign};
@@ -100,7 +100,7 @@ impl Format {
             _ if looks_like_table(line) => Some((Format::Csv, true)),
             _ if memchr::memmem::find(first, b"://").is_none() => None,
             // Rows without names, as `sqlite3` prints them: as a line, each would be one URL of all its fields.
-            _ if is_table_of_urls(head) => Some((Format::Csv, false)),
+            _ if table_of_urls(head).is_some() => Some((Format::Csv, false)),
             _ => Some((Format::Lines, false)),
         }
     }

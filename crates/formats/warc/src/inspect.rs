@@ -56,6 +56,9 @@ pub(crate) fn inspect(reader: &mut WarcReader, sample: usize, progress: OnProgre
     seen.fact("first_date", first);
     seen.fact("last_date", last);
     seen.fact("software", software);
+    if records == 0 && reader.stored_offset() == 0 && seen.damage.is_empty() {
+        seen.remarks.push("the file is empty".into());
+    }
     Ok(seen)
 }
 

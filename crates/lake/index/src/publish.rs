@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{AtWork, Lake, Manifest, Progress, SegmentRef, layout};
+use trawl_store::{AtWork, CommitMode, Lake, Manifest, Progress, SegmentRef, layout};
 
 /// Rounds a publisher or a compaction goes when others change what it rests on.
 const MAX_ATTEMPTS: u32 = 10;
@@ -275,6 +275,11 @@ impl Plan {
                 let files: BTreeSet<&String> = newest.files.iter().map(|f| &f.path).collect();
                 covered.iter().all(|path| files.contains(path))
             });
+            // What a note says is for the next writer; readers would get a version that answers as the one before.
+            let is_same = kept.as_ref().is_some_and(|kept| kept.len() == newest.files.len());
+            if is_same && newest.mode == CommitMode::Note && live > 0 && *scope != Scope::All {
+                continue;
+            }
             plan.base.insert(id, live);
             plan.commits.insert(id, newest.sequence);
             if kept.is_none() {

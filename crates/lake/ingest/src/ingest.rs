@@ -12,7 +12,7 @@ use crate::run::{Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode};
 use crate::source::{Grown, LakeSource, Source};
 use crate::{Error, Result, stale};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use trawl_model::{SourceIdentity, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
@@ -157,15 +157,25 @@ fn choose<'a>(
     report: &mut IngestReport,
 ) -> Chosen<'a> {
     let mut chosen = Chosen { taken: Vec::new(), new: Vec::new(), stamped: Vec::new() };
-    let (mut seen, mut names) = (HashSet::new(), HashSet::new());
-    for source in sources {
+    let (mut seen, mut paths) = (HashSet::new(), HashSet::new());
+    // By whatever names a file is reached, it is taken once, and under the name that the dataset knows, if it knows one.
+    let mut files: HashMap<_, (bool, usize)> = HashMap::new();
+    for (number, source) in sources.iter().enumerate() {
+        let Some(file) = source.file() else { continue };
+        let is_new = source.grown.is_none() && !before.has_source(&source.identity());
+        let best = files.entry(file).or_insert((is_new, number));
+        *best = (*best).min((is_new, number));
+    }
+    for (number, source) in sources.iter().enumerate() {
+        let is_again = source.file().and_then(|file| files.get(&file)).is_some_and(|(_, first)| *first != number);
         let (identity, stamp) = (source.identity(), source.stamp);
         // One that shares files with what is replaced is read again.
         let stays = mode == Mode::Append || mode == Mode::ReplaceSources && !replaced.sources.contains(&identity);
         let known = before.known_source(&identity).filter(|_| stays);
         // A file that is named twice and has grown in between is one file still; the rest of it comes the next time.
         let is_file = source.known_by_name.is_some();
-        if known.is_some() || !seen.insert(identity.clone()) || is_file && !names.insert(identity.uri.clone()) {
+        let mut is_named_again = || is_file && source.path().is_some_and(|path| !paths.insert(path));
+        if known.is_some() || is_again || !seen.insert(identity.clone()) || is_named_again() {
             let told = known.zip(stamp).filter(|(known, stamp)| known.stamp != Some(*stamp));
             chosen.stamped.extend(told.map(|(_, stamp)| (identity.clone(), stamp)));
             report.skipped.push(identity);

@@ -47,7 +47,7 @@ pub use error::{Error, Result};
 pub use ingest::ingest;
 pub use map::{MapInput, MapReport, Mapped, Tails, map, plan};
 pub use reduce::{Records, reduce};
-pub use rejects::Rejected;
+pub use rejects::{Oddity, Rejected};
 pub use rewrite::{Files, Rewrite, RewriteReport, rewrite};
 pub use settings::{IngestReport, IngestSettings, Mode};
 pub use trawl_store::{Progress, Stage};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use trawl_model::{Advice, DoorError, Place, Split, UrlRecord, UrlSource};
+use trawl_model::{Advice, Aside, DoorError, Place, Split, UrlRecord, UrlSource};
 use trawl_rows::Shape;
 use trawl_sort::{Sorted, Sorter};
 use trawl_store::denial::Denied;
@@ -230,7 +230,7 @@ fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<(Shape, Tai
         }
         let Some(source) = shared.input.sources.get(*number) else { break };
         let from = From { uri: &source.identity().uri, of_lake: *number >= of_lake };
-        let mut aside = |_, kind: &str| shared.rejects.aside(kind);
+        let mut aside = |at, what: Aside<'_>| shared.rejects.aside(from.uri, at, what);
         source.read_all(*split, &mut |at, item| worker.take(from, at, item), &mut aside)?;
         if let Some(url) = worker.last.take() {
             tails.add(*number, Tail { split: split.start, url });

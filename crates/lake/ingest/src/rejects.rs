@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use trawl_lists::BadItem;
-use trawl_model::DoorError;
+use trawl_model::{Aside, DoorError};
 use trawl_store::denial::Denied;
 use trawl_store::{HashedUpload, Store};
 
@@ -38,6 +38,7 @@ struct Inner {
     counts: BTreeMap<String, u64>,
     total: u64,
     aside: BTreeMap<String, u64>,
+    oddities: BTreeMap<String, Oddity>,
     file: Option<HashedUpload>,
     failed: Option<crate::Error>,
 }
@@ -59,6 +60,33 @@ pub struct Rejected {
     /// Records that are not about a URL, by their type.
     #[serde(default)]
     pub aside: BTreeMap<String, u64>,
+    /// What is strange about records that were taken, by its code.
+    #[serde(default)]
+    pub oddities: BTreeMap<String, Oddity>,
+}
+
+/// Records that were taken and may not be meant so, and where the first one is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Oddity {
+    /// How many.
+    pub count: u64,
+    /// The source of the first one.
+    pub source: String,
+    /// Where it begins there.
+    pub offset: u64,
+    /// Its line, from 1, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+/// Adds an oddity to those of its code. Threads find them in any order, so the first is that of the least source and offset.
+fn add_oddity(all: &mut BTreeMap<String, Oddity>, code: &str, found: Oddity) {
+    let Some(known) = all.get_mut(code) else { return drop(all.insert(code.to_owned(), found)) };
+    let count = known.count + found.count;
+    if (&found.source, found.offset) < (&known.source, known.offset) {
+        *known = found;
+    }
+    known.count = count;
 }
 
 impl Rejected {
@@ -69,6 +97,7 @@ impl Rejected {
         };
         sum(&mut self.counts, &other.counts);
         sum(&mut self.aside, &other.aside);
+        other.oddities.iter().for_each(|(code, found)| add_oddity(&mut self.oddities, code, found.clone()));
         self.total += other.total;
         self.denied += other.denied;
     }
@@ -106,12 +135,17 @@ impl<'a> Rejects<'a> {
         }
     }
 
-    /// A record that is not about a URL.
-    pub fn aside(&self, kind: &str) {
+    /// A record that is not about a URL, or what is strange about one.
+    pub fn aside(&self, source: &str, offset: u64, what: Aside<'_>) {
         let mut inner = self.lock();
-        match inner.aside.get_mut(kind) {
-            Some(count) => *count += 1,
-            None => drop(inner.aside.insert(kind.to_owned(), 1)),
+        match what {
+            Aside::Record(kind) => match inner.aside.get_mut(kind) {
+                Some(count) => *count += 1,
+                None => drop(inner.aside.insert(kind.to_owned(), 1)),
+            },
+            Aside::Oddity(code, line) => {
+                add_oddity(&mut inner.oddities, code, Oddity { count: 1, source: source.to_owned(), offset, line });
+            }
         }
     }
 
@@ -166,6 +200,7 @@ impl<'a> Rejects<'a> {
             }
         };
         let denied = self.denied_total.into_inner();
-        Ok(Rejected { counts: inner.counts, total: inner.total, file, hash, denied, aside: inner.aside })
+        let Inner { counts, total, aside, oddities, .. } = inner;
+        Ok(Rejected { counts, total, file, hash, denied, aside, oddities })
     }
 }

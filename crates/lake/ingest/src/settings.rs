@@ -1,6 +1,6 @@
 //! Settings of an ingest, and what it reports.
 
-use crate::rejects::Rejected;
+use crate::rejects::{Oddity, Rejected};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -162,6 +162,9 @@ pub struct IngestReport {
     pub rejected_by_code: BTreeMap<String, u64>,
     /// Where the rejected items are, in the lake; `None` if there are none.
     pub rejects_file: Option<String>,
+    /// What may not be meant as it was taken, by its code ([`trawl_lists::describe_oddity`]).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub oddities: BTreeMap<String, Oddity>,
     /// Sources whose rows went, as the dataset knew them: read again, or gone with others in the same files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<SourceIdentity>,
@@ -198,7 +201,8 @@ pub struct IngestReport {
 impl IngestReport {
     /// What was read and written; the rejects file is told apart, once it is known.
     pub(crate) fn count(&mut self, rows: u64, rejected: Rejected, files: &[DataFile]) {
-        let Rejected { counts, total, file: _, hash: _, denied, aside } = rejected;
+        let Rejected { counts, total, file: _, hash: _, denied, aside, oddities } = rejected;
+        self.oddities = oddities;
         (self.rejected, self.rejected_by_code, self.denied, self.not_captures) = (total, counts, denied, aside);
         self.rows = rows;
         self.distinct_urls = files.iter().map(|f| f.distinct_urls).sum();

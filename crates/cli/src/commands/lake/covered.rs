@@ -4,40 +4,52 @@
 use super::ingest::base_uri;
 use super::sources::{Expanded, NotFile, SourcePath, is_captures};
 use crate::commands::captures::is_part;
+use crate::commands::copies::{OPEN, unpacked};
 use crate::system;
 use anyhow::bail;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_archive::{Found, archives_of, packed};
+use trawl_archive::{Beside, Found, archives_of, packed};
 use trawl_ingest::source::Format;
 use trawl_io::read_at::FileReader;
-use trawl_io::{Fs, RealFs};
+use trawl_io::{FileId, Fs, RealFs};
 use trawl_lists as lists;
 use trawl_store::KnownSource;
 
-/// What the name of an archive ends in while a crawler writes it.
-const OPEN: &str = ".open";
+/// Why captures may be there twice.
+const TWICE: &str = "archives of the same names are read beside it, but not all that it has, or other ones: captures that both have are added twice";
 
 /// Takes out of the files what others among them stand for, and says so.
 pub(super) fn settle(all: &mut Expanded) {
     let mut covered = covered(&all.files);
     let paths: BTreeSet<PathBuf> = all.files.iter().map(|file| file.path.clone()).collect();
-    let is_there = |path: &Path, len| paths.contains(path) && fs::metadata(path).is_ok_and(|found| found.len() == len);
+    let is_read = |path: &Path| paths.contains(path);
     let files = std::mem::take(&mut all.files);
     // The archives that a package was made of lie in a directory beside it. The index of the package has their captures.
     for file in files.iter().filter(|file| is_package(file) && covered.contains_key(&file.path)).collect::<Vec<_>>() {
-        for path in packed_of(file, &is_there).into_iter().flatten() {
-            covered.entry(path).or_insert(None);
+        for beside in packed_of(file, &is_read) {
+            match beside {
+                Beside::Same(path) => {
+                    covered.entry(path).or_insert(None);
+                }
+                Beside::Grown(path) | Beside::Other(path) if !covered.contains_key(&path) => {
+                    all.incomplete.push(NotFile { path: file.path.display().to_string(), why: TWICE });
+                }
+                _ => {}
+            }
         }
     }
     let renamed = renamed(&files, &covered);
-    let is_named = |path: &Path, _: u64| paths.contains(path);
+    // By whatever name it is reached, an archive is the one that the index lists.
+    let ids: HashMap<FileId, Option<u64>> =
+        covered.iter().filter_map(|(path, bytes)| Some((id_of(path)?, *bytes))).collect();
+    let listed = |path: &Path| covered.get(path).or_else(|| ids.get(&id_of(path)?));
     let mut changed = Vec::new();
     for file in files {
         let shown = file.path.display().to_string();
-        match covered.get(&file.path) {
+        match listed(&file.path) {
             Some(Some(bytes)) if fs::metadata(&file.path).is_ok_and(|found| found.len() != *bytes) => {
                 let why =
                     "changed since its index was made; only the index was read: `trawl captures rebuild` updates it";
@@ -53,21 +65,34 @@ pub(super) fn settle(all: &mut Expanded) {
                 all.incomplete.push(NotFile { path: shown, why });
                 changed.push(file.path);
             }
-            None if is_package(&file) && copies(&file, &is_there) => {
-                all.not_files.push(NotFile { path: shown, why: "a copy of archives that are read" });
-            }
             None => {
-                let why = "listed in the package, but not in it: its captures are missing";
+                let beside = if is_package(&file) { packed_of(&file, &is_read) } else { Vec::new() };
+                if !beside.is_empty() && beside.iter().all(Beside::is_whole) {
+                    all.not_files.push(NotFile { path: shown, why: "a copy of archives that are read" });
+                    continue;
+                }
+                let why = "listed in the package, but not in it, or without a byte: its captures are missing";
                 all.incomplete.extend(missing(&file).into_iter().map(|path| NotFile { path, why }));
-                if is_package(&file) && packed_of(&file, &is_named).iter().any(Option::is_some) {
-                    let why = "archives of the same names are read beside it, but not all that it has, or of other lengths: captures that both have are added twice";
-                    all.incomplete.push(NotFile { path: shown, why });
+                if beside.iter().any(|beside| *beside != Beside::Nothing) {
+                    all.incomplete.push(NotFile { path: shown, why: TWICE });
                 }
                 all.files.push(file);
             }
         }
     }
     settle_cdx(all, &changed);
+    tell_twins(all);
+}
+
+/// Names what may be another file that is read, packed otherwise: who compresses a file may keep both.
+fn tell_twins(all: &mut Expanded) {
+    let mut known: BTreeMap<PathBuf, &Path> = BTreeMap::new();
+    for file in &all.files {
+        if *known.entry(unpacked(&file.path)).or_insert(&file.path) != file.path {
+            let why = "a file of the same name, but for how it is packed, is read as well: rows that both have are added twice";
+            all.incomplete.push(NotFile { path: file.path.display().to_string(), why });
+        }
+    }
 }
 
 /// Leaves out CDX indexes of archives that are read themselves, or of which an index of captures is read, `changed` as they may
@@ -194,14 +219,6 @@ fn renamed(files: &[SourcePath], covered: &BTreeMap<PathBuf, Option<u64>>) -> BT
     archives.filter(|path| !covered.contains_key(*path) && is_one(path.as_path())).cloned().collect()
 }
 
-/// The path of an archive without the endings that it has while it is written and for its compression.
-fn unpacked(path: &Path) -> PathBuf {
-    let name = base(path);
-    let whole = name.strip_suffix(OPEN).unwrap_or(&name);
-    let bare = [".gz", ".zst"].iter().find_map(|ending| whole.strip_suffix(ending)).unwrap_or(whole);
-    path.with_file_name(bare)
-}
-
 /// The archives that an index lists, and how long they were then. One that cannot be read is reported when its rows are taken.
 fn listed(index: &Path) -> impl Iterator<Item = (PathBuf, Option<u64>)> {
     let archives = FileReader::open(index).ok().and_then(|file| archives_of(Arc::new(file)).ok());
@@ -255,14 +272,14 @@ fn missing(file: &SourcePath) -> Vec<String> {
     archive.map(|archive| archive.missing().iter().map(named).collect()).unwrap_or_default()
 }
 
-fn copies(file: &SourcePath, is_there: &dyn Fn(&Path, u64) -> bool) -> bool {
-    let packed = packed_of(file, is_there);
-    !packed.is_empty() && packed.iter().all(Option::is_some)
-}
-
-/// The archives in a package, and where each of them lies beside it.
-fn packed_of(file: &SourcePath, is_there: &dyn Fn(&Path, u64) -> bool) -> Vec<Option<PathBuf>> {
+/// The archives in a package, and what of each of them lies beside it.
+fn packed_of(file: &SourcePath, is_read: &dyn Fn(&Path) -> bool) -> Vec<Beside> {
     let (fs, registry) = system::archives();
     let format = registry.detect(&fs, &file.path).ok().flatten();
-    format.map(|format| packed(&fs, &Found { path: file.path.clone(), format }, is_there)).unwrap_or_default()
+    format.map(|format| packed(&fs, &Found { path: file.path.clone(), format }, is_read)).unwrap_or_default()
+}
+
+/// Which file is at a path, whatever its name.
+fn id_of(path: &Path) -> Option<FileId> {
+    RealFs.metadata(path).ok().map(|found| found.id)
 }

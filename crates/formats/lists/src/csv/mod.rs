@@ -12,16 +12,17 @@ mod separator;
 use crate::fields::{Fields, Role, Roles, Value, has_field_mark, is_known, may_be_url};
 use crate::file::text_of;
 use crate::lines::BOM;
+use crate::oddity::{self, has_scheme};
 use crate::source::failed;
 use crate::{BadItem, Options};
 use rows::{Row, Rows, Shape};
-pub(crate) use separator::is_table_of_urls;
+pub(crate) use separator::table_of_urls;
 use separator::{
     Ambiguous, NO_SEPARATOR, announced, behind_comments, check_uneven, is_list, sample, separator_of, separator_of_urls,
 };
 use std::borrow::Cow;
 use std::io::BufRead;
-use trawl_model::{DoorError, Items, Place};
+use trawl_model::{Aside, Asides, DoorError, Items, Place};
 use trawl_url::SuffixList;
 
 /// Bytes of a row of names that an error shows.
@@ -36,6 +37,7 @@ pub(crate) fn read(
     options: &Options,
     mut stream: impl BufRead,
     each: &mut Items<'_>,
+    aside: &mut Asides<'_>,
 ) -> Result<(), DoorError> {
     let fail = |e| failed(uri, 0, e);
     let announced = announced(stream.fill_buf().map_err(fail)?);
@@ -98,6 +100,7 @@ pub(crate) fn read(
         return Err(BadItem::new("no_url", message, b"").ends(Place::new(uri, 0, 0)));
     };
     rows.shape = header.shape();
+    let is_guessed = header.is_row && options.url_column.is_none();
     let mut row = first.filter(|_| header.is_row);
     loop {
         if let Some(row) = row {
@@ -105,7 +108,13 @@ pub(crate) fn read(
                 matches!(row, Row::Whole | Row::Doubtful) && rows.fields().all(|field| field.trim_ascii().is_empty());
             if !blank {
                 let bad = |bad: BadItem| bad.at(Place::new(uri, rows.at, 0));
-                each(rows.at, header.record(row, &rows).map_err(bad))?;
+                let record = header.record(row, &rows);
+                let is_odd =
+                    is_guessed && record.is_ok() && rows.fields().filter(|field| has_scheme(field)).count() > 1;
+                each(rows.at, record.map_err(bad))?;
+                if is_odd {
+                    aside(rows.at, Aside::Oddity(oddity::BESIDE, None));
+                }
             }
         }
         row = next(&mut rows)?;

@@ -114,15 +114,20 @@ pub(super) fn separator_of_urls(head: &[u8]) -> Result<Option<u8>, Ambiguous> {
     }
 }
 
-/// Whether a text without names, of several rows, is a table and no list of lines: something other than a tab may separate what stands
-/// beside the URLs, and is there equally often in every row. `head` is how the text begins, as [`crate::lines::first_lines`] gives it.
-pub(crate) fn is_table_of_urls(head: &[u8]) -> bool {
+/// What separates the fields of a text without names, of several rows, that is a table and no list of lines: something other than a tab
+/// may separate what stands beside the URLs, and is there equally often in every row. `head` is how the text begins, as
+/// [`crate::lines::first_lines`] gives it.
+pub(crate) fn table_of_urls(head: &[u8]) -> Option<u8> {
     let mut head = head.to_vec();
     // The last row of a short text is whole, even if its end was trimmed.
     if head.len() < HEAD / 2 {
         head.push(b'\n');
     }
-    whole_rows(&head).len() > 1 && !matches!(separator_of_urls(&head), Ok(None | Some(b'\t')))
+    let found = match separator_of_urls(&head) {
+        Ok(found) => found,
+        Err(Ambiguous([(one, _), _])) => Some(one),
+    };
+    found.filter(|separator| *separator != b'\t' && whole_rows(&head).len() > 1)
 }
 
 /// Refuses a table that begins with a row, whose rows this character does not separate evenly, if it may cut a URL: URLs without

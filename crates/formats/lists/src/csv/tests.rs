@@ -12,7 +12,7 @@ fn read_text(options: &Options, text: &str) -> Result<Vec<Read>, String> {
         });
         Ok(())
     };
-    read("x", None, options, text.as_bytes(), &mut each).map_err(|e| e.to_string())?;
+    read("x", None, options, text.as_bytes(), &mut each, &mut |_, _| {}).map_err(|e| e.to_string())?;
     Ok(out)
 }
 
@@ -431,6 +431,6 @@ fn rejected_line_ends(file: &str) -> usize {
         }
         Ok(())
     };
-    read("x", None, &Options::default(), file.as_bytes(), &mut each).unwrap();
+    read("x", None, &Options::default(), file.as_bytes(), &mut each, &mut |_, _| {}).unwrap();
     ends
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use trawl_hadoop::seq::{At, Header, OpenOptions, Span};
 use trawl_hadoop::{Decoded, Decoder, class as hadoop};
 use trawl_model::{
-    Algorithm, Asides, Digest, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
+    Algorithm, Aside, Asides, Digest, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
 };
 
 /// The URLs of a CrawlDb, a LinkDb, or any other files whose keys are URLs.
@@ -87,7 +87,7 @@ impl UrlSource for NutchUrls {
     fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         if split.start == 0 {
             for (name, count) in super::left_out::count_files(&self.layout, &self.others()?, &self.options)? {
-                (0..count).for_each(|_| aside(0, &name));
+                (0..count).for_each(|_| aside(0, Aside::Record(&name)));
             }
         }
         self.read(split, each)

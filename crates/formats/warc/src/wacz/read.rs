@@ -64,9 +64,11 @@ impl Wacz {
         Ok(all)
     }
 
-    /// The archives that the package lists and the ZIP file does not hold. Without a list that can be read there are none.
+    /// The archives that the package lists and the ZIP file does not hold, as far as the list can be read, and those of which it holds not
+    /// one byte.
     pub(crate) fn missing(&self) -> Vec<String> {
-        let Ok(package) = self.datapackage() else { return Vec::new() };
+        let empty = self.warc_entries().filter(|entry| entry.size == 0).map(|entry| entry.name.clone());
+        let Ok(package) = self.datapackage() else { return empty.collect() };
         let listed = package.get("resources").and_then(|all| all.as_array()).into_iter().flatten();
         let paths = listed.filter_map(|resource| resource.get("path").and_then(|path| path.as_str()));
         let is_archive = |path: &&str| {
@@ -74,7 +76,7 @@ impl Wacz {
             name.starts_with("archive/") || ARCHIVES.iter().any(|ending| name.ends_with(ending))
         };
         let gone = paths.filter(is_archive).filter(|path| self.zip.entry(path).is_none());
-        gone.map(str::to_owned).collect()
+        gone.map(str::to_owned).chain(empty).collect()
     }
 
     /// A WARC file by its name in the index.

@@ -196,20 +196,21 @@ fn a_file_that_is_listed_twice_is_a_fault() {
     assert_eq!(kinds.iter().filter(|kind| **kind == "wacz-listed-twice").count(), 2, "{kinds:?}");
 }
 
-/// An archive that the package lists and does not hold is named: its captures are missing.
+/// An archive that the package lists and does not hold, or of which it holds nothing, is named: its captures are missing.
 #[test]
 fn archives_that_are_listed_and_not_there_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("gone.wacz");
     let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
     let mut zip = super::zip_write::ZipWriter::create(&fs, &path).unwrap();
-    zip.add_bytes("archive/a.warc", b"").unwrap();
+    zip.add_bytes("archive/a.warc", b"WARC/1.0\r\n").unwrap();
+    zip.add_bytes("archive/empty.warc", b"").unwrap();
     let paths = ["archive/a.warc", "archive/x.warc.gz", "pages/pages.jsonl", "other/y.WARC.GZ"];
     let resources: Vec<_> = paths.iter().map(|path| serde_json::json!({ "path": path })).collect();
     let package = serde_json::json!({ "resources": resources }).to_string();
     zip.add_bytes("datapackage.json", package.as_bytes()).unwrap();
     zip.finish().unwrap();
-    assert_eq!(open(&path).missing(), ["archive/x.warc.gz", "other/y.WARC.GZ"]);
+    assert_eq!(open(&path).missing(), ["archive/x.warc.gz", "other/y.WARC.GZ", "archive/empty.warc"]);
 }
 
 /// A ZIP file with one deflated entry.

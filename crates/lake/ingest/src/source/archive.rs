@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use trawl_archive::Registry;
 use trawl_io::Fs;
-use trawl_lists::{ListFile, Options};
+use trawl_lists::{ListFile, Options, uri_of};
 use trawl_model::{DoorError, Pick, SourceIdentity, UrlSource};
 
 /// The formats of sources.
@@ -69,7 +69,7 @@ fn detect_in(registry: &Registry, fs: &Arc<dyn Fs>, path: &Path) -> Result<Optio
     let archive = registry.detect(fs, path)?;
     if let Some(format) = archive.filter(|format| !format.is_index()) {
         let opening = trawl_archive::Opening::new(fs, path);
-        let unknown = SourceIdentity { uri: path.to_string_lossy().into_owned(), size: 0, tag: String::new() };
+        let unknown = SourceIdentity { uri: uri_of(path).into_owned(), size: 0, tag: String::new() };
         let holds = |archive: Box<dyn trawl_model::Archive>| {
             Ok(archive.captures(Pick::All)?.is_some() || archive.urls(&unknown)?.is_some())
         };

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 use trawl_archive::Registry;
 use trawl_io::Fs;
-use trawl_lists::ListFile;
+use trawl_lists::{ListFile, uri_of};
 use trawl_model::{SourceIdentity, UrlSource};
 use trawl_store::Stamp;
 
@@ -45,19 +45,22 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     let options = opening.options.cloned().unwrap_or_default();
     // What comes through pipes lies in a file of this process.
     let opened = |state| {
-        let (path, format) = (path.to_string_lossy().into_owned(), format.name().to_owned());
-        (opening.name.is_none() || opening.is_shared).then(|| Opened { path, format, options: options.clone(), state })
+        let path = path.to_str().filter(|_| opening.name.is_none() || opening.is_shared)?.to_owned();
+        Some(Opened { path, format: format.name().to_owned(), options: options.clone(), state })
     };
+    let is_file = opening.name.is_none();
     if let Some(container) = archive::container(registry, fs, path, format)? {
-        return Ok(Source { opened: opened(None), ..Source::from(container) });
+        let file = if is_file { Some(fs.metadata(path)?.id) } else { None };
+        return Ok(Source { opened: opened(None), file, ..Source::from(container) });
     }
     // Asked before its bytes are read.
     let found = fs.metadata(path)?;
+    let file_id = is_file.then_some(found.id);
     let (opened, seen) = (opened(Some(Opened::state_of(&found))), Some(Seen::new(fs, path, found)));
     let grows = format != Format::List(trawl_lists::Format::Parquet);
-    let uri = opening.name.map_or_else(|| path.to_string_lossy(), Into::into);
+    let uri = opening.name.map_or_else(|| uri_of(path), Into::into);
     // What comes through pipes has no name of its own.
-    let by_name = opening.known.filter(|_| opening.name.is_none() && grows).map(|known| known::of_name(known, &uri));
+    let by_name = opening.known.filter(|_| is_file && grows).map(|known| known::of_name(known, &uri));
     let known = match opening.known.filter(|_| by_name.is_some_and(<[_]>::is_empty) && format.is_archive()) {
         Some(all) => known::before_rename(&**fs, all, &uri),
         None => by_name.unwrap_or_default(),
@@ -72,7 +75,7 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     let known_by_name = by_name.map(|known| known.iter().map(|known| known.identity.clone()).collect());
     // What the file system says is not true of a part of the file.
     let stamp = stamp.filter(|_| source.identity().size == size);
-    Ok(Source { stamp, known_by_name, opened, seen, ..source })
+    Ok(Source { stamp, known_by_name, opened, seen, file: file_id, ..source })
 }
 
 /// Opens a source once more, elsewhere, without reading it. Refuses if it is not what it was, as far as itself or its file
@@ -119,7 +122,7 @@ fn identified(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>, marks: &[u64
     let stamped = || known::stamp_of(&**fs, path).filter(|_| opening.name.is_none());
     let before = stamped();
     if let Some((size, stamp)) = before.filter(|_| !opening.rehash) {
-        let mut known = known::of_name(opening.known.unwrap_or_default(), &path.to_string_lossy()).iter();
+        let mut known = known::of_name(opening.known.unwrap_or_default(), &uri_of(path)).iter();
         if let Some(known) = known.find(|known| known.identity.size == size && known.stamp == Some(stamp)) {
             let file = ListFile::known(fs, path, known.identity.clone())?;
             return Ok(Identified { file, stamp: Some(stamp), tags: Vec::new() });

@@ -3,11 +3,12 @@
 use super::grown::Start;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_io::{Fs, Metadata};
+use trawl_io::{FileId, Fs, Metadata};
 use trawl_lists::ListFile;
-use trawl_model::{Asides, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{Aside, Asides, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 use trawl_store::Stamp;
 
 /// A source that was taken when it was shorter, and what has become of that.
@@ -36,6 +37,8 @@ pub struct Source {
     pub(crate) opened: Option<Opened>,
     /// What its file was before its bytes were hashed; `None` for what is no file of bytes.
     pub(super) seen: Option<Seen>,
+    /// Which file it is, whatever its name; `None` for what has none of its own.
+    pub(super) file: Option<FileId>,
 }
 
 /// What a file system said of a file before it was read.
@@ -75,7 +78,8 @@ impl Opened {
 impl From<Box<dyn UrlSource>> for Source {
     fn from(inner: Box<dyn UrlSource>) -> Self {
         let inner = Arc::from(inner);
-        Self { inner, stamp: None, grown: None, known_by_name: None, start: Start::default(), opened: None, seen: None }
+        let start = Start::default();
+        Self { inner, stamp: None, grown: None, known_by_name: None, start, opened: None, seen: None, file: None }
     }
 }
 
@@ -83,6 +87,18 @@ impl Source {
     /// A source that is new to its dataset.
     pub fn new(source: impl UrlSource + 'static) -> Self {
         Self::from(Box::new(source) as Box<dyn UrlSource>)
+    }
+
+    /// What another name of the same file has in common with it: hard links, and paths through which a directory is mounted twice. The
+    /// bytes as well, because some file systems number their files badly.
+    pub(crate) fn file(&self) -> Option<(FileId, u64, String)> {
+        let SourceIdentity { size, tag, .. } = self.identity();
+        self.file.map(|id| (id, size, tag))
+    }
+
+    /// Where its file is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.seen.as_ref().map(|seen| &*seen.path)
     }
 
     /// Refuses a file whose bytes are no longer those that were hashed: a file is opened anew for each part that is read of it, so
@@ -125,11 +141,19 @@ impl UrlSource for Source {
     fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         let mut start = self.start;
         let from = start.at;
-        let mut each = |at, item: Result<_, _>| if start.passes(at, item.is_ok()) { each(at, item) } else { Ok(()) };
-        // What stands where the last capture did was told with it.
-        let mut aside = |at, kind: &str| {
-            if at > from || from == 0 {
-                aside(at, kind)
+        let has_passed = Cell::new(false);
+        let mut each = |at: u64, item: Result<_, _>| {
+            has_passed.set(start.passes(at, item.is_ok()));
+            if has_passed.get() { each(at, item) } else { Ok(()) }
+        };
+        let mut aside = |at: u64, what: Aside<'_>| {
+            let is_new = match what {
+                // What stands where the last capture did was told with it.
+                Aside::Record(_) => at > from || from == 0,
+                Aside::Oddity(..) => has_passed.get(),
+            };
+            if is_new {
+                aside(at, what)
             }
         };
         self.inner.read_all(split, &mut each, &mut aside)

@@ -111,6 +111,11 @@ impl Done {
         if let Some(file) = &report.rejects_file {
             writeln!(w, "  rejects are in {file}")?;
         }
+        for (code, found) in &report.oddities {
+            let (count, source) = (show_count(found.count), harmless(&found.source));
+            let first = found.line.map_or_else(|| format!("byte {}", found.offset), |line| format!("line {line}"));
+            writeln!(w, "  {count} {} ({code}; the first: {first} of {source})", trawl_lists::describe_oddity(code))?;
+        }
         if report.denied > 0 {
             writeln!(w, "  left out {}: denied", show_count(report.denied))?;
         }

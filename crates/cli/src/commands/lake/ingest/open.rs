@@ -2,6 +2,7 @@
 
 use super::Added;
 use super::done::Beside;
+use crate::commands::copies;
 use crate::commands::lake::covered;
 use crate::commands::lake::sources::{Expanded, STDIN, expand};
 use crate::output::Output;
@@ -67,8 +68,8 @@ pub(in crate::commands::lake) fn open_sources(
             let identity = source.identity();
             if source.grown.is_none() && !is_known(known, &identity) {
                 let items = taste(&source, settings.split_bytes)?;
-                // A list may be empty on purpose; an archive that has bytes and not one capture is something else, or broken.
-                if items == 0 && identity.size > 0 && format.is_some_and(Format::is_archive) {
+                // A list may be empty on purpose; an archive without a capture, or without a byte, is something else, or broken.
+                if items == 0 && format.is_some_and(Format::is_archive) {
                     unreadable.push(file.shown());
                 }
             }
@@ -151,6 +152,7 @@ fn remark_copies(lake: &Lake, id: u32, sources: &[Source], out: &Output) -> anyh
     let known: BTreeMap<_, _> =
         commit.sources.iter().map(|known| &known.identity).map(|s| ((s.size, &s.tag), &s.uri)).collect();
     let uris: BTreeSet<_> = commit.sources.iter().map(|known| &known.identity.uri).collect();
+    let unpacked: BTreeMap<_, _> = uris.iter().map(|uri| (copies::unpacked(Path::new(uri)), *uri)).collect();
     let new = sources.iter().filter(|source| source.grown.is_none());
     for identity in new.map(|source| source.identity()).filter(|identity| !commit.has_source(identity)) {
         if let Some(uri) = known.get(&(identity.size, &identity.tag)).filter(|_| identity.size > 0) {
@@ -162,6 +164,14 @@ fn remark_copies(lake: &Lake, id: u32, sources: &[Source], out: &Output) -> anyh
             out.remark(&format!(
                 "{} has changed since it was ingested: all its rows are added again; --replace-sources replaces the \
                  old ones instead",
+                identity.uri
+            ));
+        } else if let Some(uri) =
+            unpacked.get(&copies::unpacked(Path::new(&identity.uri))).filter(|_| !is_piped(&identity.uri))
+        {
+            out.remark(&format!(
+                "{} has the name of {uri}, which the dataset already has, but for how it is packed: its rows are added, also those that \
+                 both have",
                 identity.uri
             ));
         }
