@@ -290,8 +290,11 @@ pub struct Report {
     pub ended_at: Option<UnixMillis>,
     /// Whether nothing is left to do.
     pub complete: bool,
-    /// URLs that are left.
+    /// URLs that are left, of those that are known.
     pub left: u64,
+    /// Whether the seeds were not read to their end: then nobody knows how many more there are.
+    #[serde(default)]
+    pub seeds_unread: bool,
     /// What became of all URLs.
     pub urls: UrlSums,
     /// Counts per outcome.
