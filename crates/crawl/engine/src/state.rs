@@ -13,7 +13,7 @@ use crate::seeds::{SeedBatch, SeedInput};
 use crate::spool::{place_of, read_record};
 use std::collections::HashSet;
 use std::sync::Arc;
-use trawl_archive::CaptureRow;
+use trawl_archive::{CaptureRow, Digests};
 use trawl_frontier::{
     Admission, AtLimit, Candidate, Frontier, Identity, LeaseId, Outcome, QueueBy, Settled, Ticket, UrlId,
 };
@@ -93,8 +93,15 @@ impl State {
     }
 
     /// Takes up what hosts took before; those that used up their budget are asked no more.
-    pub(crate) fn read_hosts(&mut self, spools: &[SpoolEnd], now: UnixMillis) -> Result<(), Error> {
-        for host in self.hosts.read(&self.fs, &self.layout, spools)? {
+    pub(crate) fn read_hosts(
+        &mut self,
+        spools: &[SpoolEnd],
+        digests: Option<&dyn Digests>,
+        now: UnixMillis,
+    ) -> Result<(), Error> {
+        // What was remembered shortly before a kill is not in the store.
+        let was_killed = self.run.legs.last().is_some_and(|leg| leg.ended_at.is_none());
+        for host in self.hosts.read(&self.fs, &self.layout, spools, digests.filter(|_| was_killed))? {
             self.frontier.hold(now, &host)?;
         }
         Ok(())
