@@ -52,13 +52,13 @@ struct Page {
     redirect: Option<WebUrl>,
     hops: u32,
     meta_json: Option<Arc<str>>,
-    /// Whether a robots.txt or a sitemap names it: then it is as near as a seed, but nobody asked for it.
+    /// Whether a robots.txt or a sitemap names it: it may be as near as a seed, but nobody asked for it.
     is_sitemap: bool,
 }
 
-/// Whether a row is of a sitemap that is as near as a seed: no other link is.
-fn is_named_sitemap(row: &CaptureRow) -> bool {
-    row.depth == Some(0) && row.via.is_some()
+/// Whether a row is of a page that a robots.txt or a sitemap names as a sitemap.
+fn is_named_sitemap(row: &CaptureRow, hops: u32) -> bool {
+    row.via.is_some() && (row.depth == Some(0) || hops > 0)
 }
 
 impl State {
@@ -250,6 +250,7 @@ impl State {
         self.progress.last = self.progress.last.max(Some(UnixMillis(event.row.fetched_at)));
         self.hosts.count(&event.row.host);
         let LeaseId::Page(id) = event.id else {
+            self.progress.counts.sitemap(&event);
             if let (Some(site), Some(text)) = (&event.site, &event.robots) {
                 self.frontier.keep_robots(now, site, text)?;
             }
@@ -281,7 +282,7 @@ impl State {
             Some(Settled::Unknown) | None => return Ok(()),
         };
         let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
-        let is_sitemap = is_named_sitemap(&event.row);
+        let is_sitemap = is_named_sitemap(&event.row, event.hops);
         let EventRecord { url, links, sitemaps, to, hops, .. } = event;
         self.follow(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json, is_sitemap }, now)
     }
@@ -374,7 +375,7 @@ impl State {
         let sitemaps = inside(sitemaps, &|to| self.rules.refuses_sitemap(to));
         self.progress.counts.outside += (found - links.len() - sitemaps.len()) as u64;
         let meta_json = (!row.meta_json.is_empty()).then(|| row.meta_json.as_str().into());
-        let is_sitemap = is_named_sitemap(&row);
+        let is_sitemap = is_named_sitemap(&row, hops);
         Ok(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json, is_sitemap })
     }
 }

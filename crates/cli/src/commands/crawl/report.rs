@@ -63,6 +63,13 @@ pub fn write_report(report: &Report, dir: &Path, interrupted: bool, w: &mut dyn 
             show_count(counts.cut_links)
         )?;
     }
+    if counts.sitemap_rejects > 0 {
+        writeln!(w, "{} entries of sitemaps are not URLs", show_count(counts.sitemap_rejects))?;
+    }
+    for (why, n) in &counts.sitemaps_unread {
+        let how = if why == "damaged" { "read only in part" } else { "not read" };
+        writeln!(w, "{} sitemaps were {how}: {why}", show_count(*n))?;
+    }
     if let Some(n) = counts.failures.get("private_address") {
         writeln!(
             w,
