@@ -22,6 +22,9 @@ pub(crate) struct HostSums {
     pub bytes: u64,
     /// Time that its fetches took, in milliseconds.
     pub fetch_ms: u64,
+    /// Whether a budget is used up. One of 0 is by the first fetch, whatever that took.
+    #[serde(skip)]
+    is_spent: bool,
 }
 
 /// Sums by key of the host: 40 bytes for each, beside the 400 of the frontier.
@@ -68,10 +71,10 @@ impl HostBook {
     /// A fetch of a host ended, before the host may be asked again; tells whether its budget is used up by it.
     pub(crate) fn spend(&mut self, host: &str, bytes: u64, fetch_ms: u64) -> bool {
         let sums = self.sums.entry(host_key(host)).or_default();
-        let was_spent = is_spent(sums, &self.budget);
         sums.bytes += bytes;
         sums.fetch_ms += fetch_ms;
-        !was_spent && is_spent(sums, &self.budget)
+        let is_spent = is_spent(sums, &self.budget);
+        !std::mem::replace(&mut sums.is_spent, is_spent) && is_spent
     }
 
     /// Writes a line for each host: what the frontier knows of it, and what it took.
@@ -157,5 +160,7 @@ mod tests {
             .map(|(host, bytes, ms)| book.spend(host, bytes, ms))
             .into();
         assert_eq!(told, [false, false, true, false, true]);
+        let mut book = HostBook::new(Budget { host_bytes: Some(0), ..Budget::default() });
+        assert_eq!([("a", 0), ("a", 9), ("b", 9)].map(|(host, bytes)| book.spend(host, bytes, 1)), [true, false, true]);
     }
 }
