@@ -206,7 +206,12 @@ fn where_a_seed_moves_to_is_wanted_also_by_way_of_a_linked_page() {
     let out = dir.path().join("out");
     let addr = serve(any_port(), |path, request| match path {
         "/robots.txt" => missing(),
-        "/" => page("", "<a href=/login>login</a>"),
+        "/" => page("", "<a href=/slow>slow</a><a href=/login>login</a>"),
+        "/slow" => {
+            // Meanwhile the redirect is taken in.
+            std::thread::sleep(Duration::from_millis(300));
+            page("", "a page")
+        }
         "/start" => moved("/login"),
         "/login" => moved("http://b.example/asked-for"),
         "/asked-for" if request.contains("Host: b.example") => page("", "what was asked for"),
