@@ -10,6 +10,7 @@ use crate::report::{Counts, Leg};
 use crate::rules::{LinkRules, Rule};
 use crate::scope::Scope;
 use crate::seeds::{SeedBatch, SeedInput};
+use crate::sitemaps::is_named;
 use crate::spool::{place_of, read_record};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -179,7 +180,7 @@ impl State {
             }
             // It was fetched already, farther from a seed than it is now: what it leads to may be within reach.
             if let Admission::Reopened(note) = admission {
-                let page = self.load(note, candidate.id, candidate.depth)?;
+                let page = self.reopened(note, candidate)?;
                 self.follow(page, now)?;
             }
         }
@@ -261,12 +262,15 @@ impl State {
                 self.progress.counts.admission(admission);
                 // A link led to it before: what it lists is nearer than that.
                 if let Admission::Reopened(note) = admission {
-                    let page = self.load(note, candidate.id, candidate.depth)?;
+                    let page = self.reopened(note, candidate)?;
                     self.follow(page, now)?;
                 }
             }
             return Ok(());
         };
+        // A robots.txt may have named it as a sitemap since it was leased.
+        let found = self.frontier.leased_source(id);
+        let is_sitemap = found.is_some_and(|(source, depth, hops)| is_named(&source, depth, hops));
         let outcome = Outcome { id, answer: event.answer, note: event.note };
         let waiting = &mut self.progress.seeds_waiting;
         *waiting = waiting.saturating_sub(u64::from(event.first_of_seed));
@@ -282,7 +286,6 @@ impl State {
             Some(Settled::Unknown) | None => return Ok(()),
         };
         let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
-        let is_sitemap = is_named_sitemap(&event.row, event.hops);
         let EventRecord { url, links, sitemaps, to, hops, .. } = event;
         self.follow(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json, is_sitemap }, now)
     }
@@ -328,7 +331,7 @@ impl State {
             for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
                 self.progress.counts.admission(admission);
                 if let Admission::Reopened(note) = admission {
-                    todo.push(self.load(note, candidate.id, candidate.depth)?);
+                    todo.push(self.reopened(note, candidate)?);
                 }
             }
         }
@@ -352,6 +355,13 @@ impl State {
         self.frontier.reopened();
         self.commit()?;
         Ok(())
+    }
+
+    /// A page that turned out to be nearer. If it is named as a sitemap now, it leads where sitemaps do, however it was found first.
+    fn reopened(&mut self, note: u64, now_found: &Candidate) -> Result<Page, Error> {
+        let Candidate { id, source, depth, hops, .. } = now_found;
+        let page = self.load(note, *id, *depth)?;
+        Ok(Page { is_sitemap: page.is_sitemap || is_named(source, *depth, *hops), ..page })
     }
 
     /// Reads a page back from its spool.

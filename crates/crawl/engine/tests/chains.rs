@@ -164,6 +164,35 @@ fn a_sitemap_that_moves_away_brings_no_other_site() {
     assert_eq!(report.counts.outside, 1);
 }
 
+/// The same if a link led there first: the page that redirects was no sitemap then, and it is fetched before the robots.txt is known,
+/// or at the same time.
+#[test]
+fn a_link_that_is_named_as_a_sitemap_late_brings_no_other_site() {
+    for in_flight in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let late = Duration::from_millis(500);
+        let addr = serve(any_port(), move |path, request| match path {
+            "/robots.txt" if request.contains("Host: www.a.example") => {
+                std::thread::sleep(if in_flight { Duration::ZERO } else { late });
+                page("", "Sitemap: http://a.example/away\n")
+            }
+            "/robots.txt" => missing(),
+            "/" => page("", "<a href=/away>away</a><a href=http://www.a.example/x>x</a>"),
+            "/away" => {
+                std::thread::sleep(if in_flight { late } else { Duration::ZERO });
+                moved("http://b.example/map.xml")
+            }
+            "/map.xml" => page("", "<urlset><url><loc>/listed</loc></url></urlset>").replace("html", "xml"),
+            _ => page("", "a page"),
+        });
+        let mut config = config(&out, addr, vec!["http://a.example/".into()], 1);
+        (config.sitemaps, config.scope) = (true, Scope::Domain);
+        crawl(config);
+        assert_eq!(answers(&out, 200).into_keys().collect::<Vec<_>>(), ["/", "http://www.a.example/x"], "{in_flight}");
+    }
+}
+
 /// What a site announces and the crawl does not read is missing from it, and the report says so.
 #[test]
 fn what_is_wrong_with_sitemaps_is_counted() {
