@@ -3,12 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Parses `250ms`, `1.5s`, `2m`, `12h`, `1d`; a bare number is seconds.
+/// Parses `250ms`, `1.5s`, `2m`, `12h`, `1d`; of bare numbers only 0, because tools disagree on what `100` means.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let seconds = match unit {
         "ms" => 0.001,
-        "s" | "" => 1.0,
+        "s" => 1.0,
+        "" if number.parse::<f64>() == Ok(0.0) => 1.0,
+        "" if number.parse::<f64>().is_ok() => {
+            return Err(format!("expected a duration with its unit, such as {number}ms or {number}s, found {text:?}"));
+        }
         "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
@@ -97,9 +101,10 @@ mod tests {
     fn durations() {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
         assert_eq!(duration("1d"), Ok(Duration::from_secs(86_400)));
-        for wrong in ["", "x", "-1s", "1 fortnight", "1e400s", "1.2.3s"] {
+        assert!(duration("100").unwrap_err().contains("100ms or 100s"));
+        for wrong in ["", "x", "2", "0.5", "-1s", "1 fortnight", "1e400s", "1.2.3s"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

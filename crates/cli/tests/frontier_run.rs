@@ -73,6 +73,11 @@ impl Desk {
         drop(self.input.take());
         assert!(self.process.wait().unwrap().success());
     }
+
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
 }
 
 #[test]
@@ -150,6 +155,38 @@ fn a_shorter_way_to_a_page_that_was_fetched_is_told() {
     let again = json!({"url": "http://deep.example/", "depth": 2, "via": "http://p.example/"});
     assert_eq!(desk.ask(&json!({"op": "offer", "urls": [again]}))["admissions"], json!(["new"]));
     assert_eq!(desk.drain(), ["http://deep.example/"]);
+    desk.close();
+}
+
+/// A process that is killed before its answer is read leaves reopened pages to the next one: by then the request that reopened them
+/// was carried out, and repeated it reopens none.
+#[test]
+fn reopened_pages_are_named_again_after_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut desk = Desk::open(dir.path(), &["--depth", "2"]);
+    desk.ask(&json!({"op": "offer", "urls": [{"url": "http://slow.example/"}, {"url": "http://b.example/"}]}));
+    let (slow, b) = (desk.lease().unwrap(), desk.lease().unwrap());
+    desk.settle(&b, &["http://c.example/"]);
+    let c = desk.lease().unwrap();
+    desk.settle(&c, &["http://p.example/", "http://q.example/"]);
+    for _ in 0..2 {
+        let page = desk.lease().unwrap();
+        assert_eq!(desk.settle(&page, &["http://deep.example/"])["admissions"], json!(["too_deep"]));
+    }
+    let p = json!([{"url": "http://p.example/", "depth": 1}]);
+    assert_eq!(desk.settle(&slow, &["http://p.example/"])["reopened"], p);
+    desk.kill();
+    let mut desk = Desk::open(dir.path(), &["--depth", "2"]);
+    assert!(desk.ask(&json!({"op": "nonsense"}))["reopened"].is_null());
+    let again = desk.settle(&slow, &["http://p.example/"]);
+    assert_eq!((&again["settled"], &again["reopened"]), (&json!(["unknown"]), &p));
+    let q = json!([{"url": "http://q.example/", "depth": 1}]);
+    assert_eq!(desk.ask(&json!({"op": "offer", "urls": q}))["reopened"], q);
+    // The next request says that this answer was read.
+    assert!(desk.ask(&json!({"op": "stats"}))["reopened"].is_null());
+    desk.kill();
+    let mut desk = Desk::open(dir.path(), &["--depth", "2"]);
+    assert!(desk.ask(&json!({"op": "stats"}))["reopened"].is_null());
     desk.close();
 }
 

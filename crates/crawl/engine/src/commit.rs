@@ -164,8 +164,8 @@ impl Committer {
 
     /// Appends to the archive; nothing is durable yet.
     pub(crate) fn add_event(&mut self, event: Event, site: Option<String>) -> Result<(), Error> {
-        let Event { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots, mut row, prepared } =
-            event;
+        let Event { lease, answer, links, sitemaps, left_out, unread, redirect, bad_redirect, robots, .. } = event;
+        let (mut row, prepared) = (event.row, event.prepared);
         if let Some(prepared) = prepared {
             self.bytes += prepared.len_bytes;
             if let Some(place) = self.sink.commit(prepared)? {
@@ -187,6 +187,7 @@ impl Committer {
             to: redirect,
             bad_to: bad_redirect,
             left_out,
+            unread,
             note: None,
             row,
         })));

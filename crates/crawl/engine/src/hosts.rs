@@ -8,6 +8,7 @@ use crate::spool::read_all;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
+use trawl_archive::Digests;
 use trawl_frontier::{Frontier, HostReport};
 use trawl_io::{AtomicFile, Fs};
 use trawl_url::key::host_key;
@@ -21,6 +22,9 @@ pub(crate) struct HostSums {
     pub bytes: u64,
     /// Time that its fetches took, in milliseconds.
     pub fetch_ms: u64,
+    /// Whether a budget is used up. One of 0 is by the first fetch, whatever that took.
+    #[serde(skip)]
+    is_spent: bool,
 }
 
 /// Sums by key of the host: 40 bytes for each, beside the 400 of the frontier.
@@ -35,17 +39,19 @@ impl HostBook {
         HostBook { sums: HashMap::new(), budget }
     }
 
-    /// Takes up the captures that an earlier start of the run made.
+    /// Takes up the captures that an earlier start of the run made, and enters their bodies into a store that may have lost some.
     pub(crate) fn read(
         &mut self,
         fs: &Arc<dyn Fs>,
         layout: &Layout,
         spools: &[SpoolEnd],
+        lossy: Option<&dyn Digests>,
     ) -> Result<Vec<String>, Error> {
         let mut spent = Vec::new();
         for spool in spools.iter().filter(|spool| spool.end > 0) {
             read_all(fs, &layout.rows(spool.number), spool.end, &mut |record| {
                 let row = record.row;
+                lossy.map_or(Ok(()), |digests| digests.remember_row(&row))?;
                 let (bytes, ms) = (u64::try_from(row.body_length), u64::try_from(row.fetch_duration_ms.unwrap_or(0)));
                 self.count(&row.host);
                 if self.spend(&row.host, bytes.unwrap_or(0), ms.unwrap_or(0)) {
@@ -65,10 +71,10 @@ impl HostBook {
     /// A fetch of a host ended, before the host may be asked again; tells whether its budget is used up by it.
     pub(crate) fn spend(&mut self, host: &str, bytes: u64, fetch_ms: u64) -> bool {
         let sums = self.sums.entry(host_key(host)).or_default();
-        let was_spent = is_spent(sums, &self.budget);
         sums.bytes += bytes;
         sums.fetch_ms += fetch_ms;
-        !was_spent && is_spent(sums, &self.budget)
+        let is_spent = is_spent(sums, &self.budget);
+        !std::mem::replace(&mut sums.is_spent, is_spent) && is_spent
     }
 
     /// Writes a line for each host: what the frontier knows of it, and what it took.
@@ -109,7 +115,42 @@ struct Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::SpoolRecord;
+    use crate::spool::SpoolFile;
+    use std::path::Path;
     use std::time::Duration;
+    use trawl_archive::{CaptureRow, DigestStore};
+    use trawl_io::fault::FaultFs;
+    use trawl_model::{Clock, Digest, UnixMillis};
+
+    /// A store has what was synced; a run that was killed knows the rest.
+    #[test]
+    fn bodies_that_a_killed_run_archived_are_known_to_the_next() {
+        let (fs, layout, clock) =
+            (FaultFs::new().shared(), Layout::new(Path::new("/out")), Clock::fixed(UnixMillis(0)));
+        fs.create_dir_all(&layout.inner).unwrap();
+        let body = Digest::parse("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ").unwrap();
+        let row = CaptureRow {
+            url: "http://a.example/".into(),
+            host: "a.example".into(),
+            status: 200,
+            body_length: 5,
+            digest: "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".into(),
+            record_type: Some("response".into()),
+            record_id: Some("urn:uuid:1".into()),
+            started_at: Some(7),
+            ..CaptureRow::default()
+        };
+        let mut spool = SpoolFile::open(&*fs, &layout.rows(0), 0, 0).unwrap();
+        spool.push(&SpoolRecord { row, links: Vec::new(), to: None, sitemaps: Vec::new(), hops: 0 });
+        spool.sync().unwrap();
+        let ends = [SpoolEnd { number: 0, file: "x".into(), end: spool.end() }];
+        let store = DigestStore::open(&fs, Path::new("/bodies"), "test", &clock).unwrap();
+        for (lossy, found) in [(None, false), (Some(&store as &dyn Digests), true)] {
+            HostBook::default().read(&fs, &layout, &ends, lossy).unwrap();
+            assert_eq!(store.find(&body).unwrap().is_some(), found);
+        }
+    }
 
     #[test]
     fn a_host_that_spent_its_budget_is_told_once() {
@@ -119,5 +160,7 @@ mod tests {
             .map(|(host, bytes, ms)| book.spend(host, bytes, ms))
             .into();
         assert_eq!(told, [false, false, true, false, true]);
+        let mut book = HostBook::new(Budget { host_bytes: Some(0), ..Budget::default() });
+        assert_eq!([("a", 0), ("a", 9), ("b", 9)].map(|(host, bytes)| book.spend(host, bytes, 1)), [true, false, true]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::lease::Lease;
 use crate::page::Worker;
-use crate::sitemaps;
+use crate::sitemaps::{self, Unread};
 use std::io::Read;
 use trawl_frontier::LeaseId;
 use trawl_http::{Head, decode_content};
@@ -23,6 +23,10 @@ pub(crate) struct Looked {
     pub sitemaps: Vec<WebUrl>,
     /// Links past the number that is kept.
     pub over_limit: u64,
+    /// Entries of a sitemap that are not URLs.
+    pub not_urls: u64,
+    /// Why a document that should be a sitemap lists less than it could.
+    pub unread: Option<Unread>,
     /// Links that the page asks crawlers not to follow.
     pub nofollow: u64,
     /// Of a robots.txt, as much as counts.
@@ -48,12 +52,11 @@ impl Worker {
             let mut body = decode_content(message.body.reader()?, &head.known_codings(), self.decode_bytes)?;
             let (mut buf, mut first) = (vec![0; 64 << 10], true);
             loop {
-                let n = match body.read(&mut buf) {
-                    Ok(0) => break,
-                    Ok(n) => n,
-                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                    Err(e) => return Err(e),
-                };
+                let (n, read) = fill(&mut body, &mut buf);
+                if n == 0 {
+                    read?;
+                    break;
+                }
                 let bytes = buf.get(..n).unwrap_or_default();
                 if std::mem::take(&mut first) && wants_links {
                     if self.sitemaps && sitemaps::has_root(bytes) {
@@ -76,6 +79,7 @@ impl Worker {
                     let room = MAX_BYTES + 1 - looked.text.len();
                     looked.text.extend_from_slice(bytes.get(..room.min(n)).unwrap_or_default());
                 }
+                read?;
             }
             looked.digest = Some(hasher.finish());
             Ok(())
@@ -92,6 +96,10 @@ impl Worker {
         if let Some(sitemap) = sitemap {
             let listed = sitemap.finish(&lease.url, now, self.max_links);
             (looked.links, looked.sitemaps, looked.over_limit) = (listed.pages, listed.sitemaps, listed.over_limit);
+            let broken = (!looked.is_whole).then_some(Unread::Damaged);
+            (looked.not_urls, looked.unread) = (listed.not_urls, listed.unread.or(broken));
+        } else if wants_links && self.sitemaps && sitemaps::is_named(&lease.source, lease.depth, lease.hops) {
+            looked.unread = Some(Unread::NotASitemap);
         }
         if wants_links {
             found.extend(header_links(&lease.url, &head));
@@ -117,6 +125,21 @@ impl Worker {
             ..Options::default()
         }
     }
+}
+
+/// Fills a buffer as far as a body goes: what it is, is told by its start, and a coding may give that out in small pieces. Says how many
+/// bytes came before the end, or before an error.
+fn fill(body: &mut impl Read, buf: &mut [u8]) -> (usize, std::io::Result<()>) {
+    let mut n = 0;
+    while let Some(room) = buf.get_mut(n..).filter(|room| !room.is_empty()) {
+        match body.read(room) {
+            Ok(0) => break,
+            Ok(more) => n += more,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return (n, Err(e)),
+        }
+    }
+    (n, Ok(()))
 }
 
 /// What the headers of a response link: `Link`, `Refresh`.

@@ -85,7 +85,7 @@ pub(crate) fn open(
     let spools: Vec<_> = run.spools.iter().chain(&progress.spool).cloned().collect();
     let (log, closed) = (progress.log, run.spools.clone());
     let mut state = State::new(config, fs, layout, frontier, run, progress);
-    state.read_hosts(&spools, now)?;
+    state.read_hosts(&spools, digests.as_deref(), now)?;
     // The run, and with which settings it was started, is in the log before there is any other file: whoever finds the file
     // finds whose it is, and a resume goes on as this start was meant.
     let leg = Leg {

@@ -58,6 +58,8 @@ pub(crate) struct Event {
     pub sitemaps: Vec<(UrlId, WebUrl)>,
     /// Its other links.
     pub left_out: LinkCounts,
+    /// Of a document that should be a sitemap: why it lists less than it could.
+    pub unread: Option<String>,
     pub redirect: Option<WebUrl>,
     /// Why nobody goes where it redirects to.
     pub bad_redirect: Option<ErrorClass>,
@@ -74,6 +76,8 @@ pub(crate) struct Finding {
     pub text: Option<String>,
     /// Sitemaps that it names.
     pub sitemaps: Vec<WebUrl>,
+    /// Names of sitemaps that are not URLs.
+    pub not_urls: u64,
 }
 
 /// Facts of a capture that the scheduler knows before it is made.
@@ -133,9 +137,14 @@ impl Worker {
         let redirect = redirect.filter(|_| robots.is_none());
         let (links, mut left_out) = self.links(&lease, looked.links, looked.over_limit);
         left_out.nofollow = looked.nofollow;
+        left_out.not_urls = looked.not_urls + robots.as_ref().map_or(0, |finding| finding.not_urls);
+        let unread = self.why_unread(&lease, answer, looked.unread, redirect.is_some());
         let named = looked.sitemaps.into_iter().chain(robots.iter().flat_map(|finding| finding.sitemaps.clone()));
         let sitemaps = self.sitemaps(&lease.url, named, &mut left_out);
-        self.ready(capture, Unprepared { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots })
+        self.ready(
+            capture,
+            Unprepared { lease, answer, links, sitemaps, left_out, unread, redirect, bad_redirect, robots },
+        )
     }
 
     /// The event of a fetch that was not made.
@@ -152,9 +161,11 @@ impl Worker {
         let capture = Capture { url: lease.url.to_string(), started_at: now, request: None, outcome, facts };
         let answer = Answer::Failed(class);
         let (links, sitemaps, left_out) = (Vec::new(), Vec::new(), LinkCounts::default());
+        let unread = self.why_unread(&lease, answer, None, false);
+        let (redirect, bad_redirect, robots) = (None, None, None);
         self.ready(
             capture,
-            Unprepared { lease, answer, links, sitemaps, left_out, redirect: None, bad_redirect: None, robots: None },
+            Unprepared { lease, answer, links, sitemaps, left_out, unread, redirect, bad_redirect, robots },
         )
     }
 
@@ -175,8 +186,8 @@ impl Worker {
         if row.record_type.is_some() {
             row.record_id = prepared.as_ref().and_then(|prepared| prepared.record_ids.first().cloned());
         }
-        let Unprepared { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots } = event;
-        Ok(Event { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots, row, prepared })
+        let Unprepared { lease, answer, links, sitemaps, left_out, unread, redirect, bad_redirect, robots } = event;
+        Ok(Event { lease, answer, links, sitemaps, left_out, unread, redirect, bad_redirect, robots, row, prepared })
     }
 
     /// What is known of an earlier capture, unless everything is to be archived whole.
@@ -245,7 +256,7 @@ impl Worker {
 
     /// RFC 9309, 2.3.1: rules; none for a 4xx; not now for a 5xx or no answer.
     fn finding(&self, answer: Answer, redirect: &Option<WebUrl>, looked: &Looked, capture: &Capture<'_>) -> Finding {
-        let found = |answer, text| Finding { answer, text, sitemaps: Vec::new() };
+        let found = |answer, text| Finding { answer, text, sitemaps: Vec::new(), not_urls: 0 };
         let allow = || found(RobotsAnswer::Rules(Arc::new(AllowAll)), Some(String::new()));
         let unavailable = |class, message| found(RobotsAnswer::Unavailable(class, message), None);
         match answer {
@@ -258,8 +269,9 @@ impl Worker {
             }
             Answer::Response { status: 200..=299, .. } => {
                 let text = text_of(&looked.text);
-                let sitemaps = self.sitemaps_of_robots(&capture.url, &text);
-                Finding { answer: RobotsAnswer::Rules(rules_of(&text, &self.agent)), text: Some(text), sitemaps }
+                let (sitemaps, not_urls) = self.sitemaps_of_robots(&capture.url, &text);
+                let answer = RobotsAnswer::Rules(rules_of(&text, &self.agent));
+                Finding { answer, text: Some(text), sitemaps, not_urls }
             }
             Answer::Response { status: 300..=399, .. } => match redirect {
                 Some(to) => found(RobotsAnswer::Redirect(to.clone()), None),
@@ -289,6 +301,7 @@ struct Unprepared {
     links: Vec<(UrlId, WebUrl)>,
     sitemaps: Vec<(UrlId, WebUrl)>,
     left_out: LinkCounts,
+    unread: Option<String>,
     redirect: Option<WebUrl>,
     bad_redirect: Option<ErrorClass>,
     robots: Option<Finding>,

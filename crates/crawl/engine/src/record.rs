@@ -127,6 +127,8 @@ pub(crate) struct EventRecord {
     pub bad_to: Option<ErrorClass>,
     /// What the page had besides `links`.
     pub left_out: LinkCounts,
+    /// Of a document that should be a sitemap: why it lists less than it could.
+    pub unread: Option<String>,
     /// Where its record is, for the frontier.
     pub note: Option<u64>,
     pub row: CaptureRow,
@@ -171,6 +173,8 @@ pub(crate) struct LinkCounts {
     pub over_limit: u64,
     /// Repeated on the page.
     pub repeated: u64,
+    /// Entries of a sitemap, or sitemaps of a robots.txt, that are not URLs.
+    pub not_urls: u64,
 }
 
 impl LinkCounts {

@@ -58,6 +58,11 @@ pub struct Counts {
     pub cut_links: u64,
     /// Redirects that lead nowhere a crawler can go, by class.
     pub bad_redirects: BTreeMap<String, u64>,
+    /// Entries of sitemaps, and sitemaps that robots.txt files name, that are not URLs.
+    pub sitemap_rejects: u64,
+    /// Sitemaps that were not read, or only in part, by why: a class of failure, `status_404` and the like, `not_a_sitemap`,
+    /// `damaged`.
+    pub sitemaps_unread: BTreeMap<String, u64>,
 }
 
 /// Hosts given up that are kept by name.
@@ -127,6 +132,7 @@ impl Counts {
             Answer::Failed(_) => self.failed += 1,
             Answer::Response { .. } => self.fetched += 1,
         }
+        self.sitemap(event);
         self.given_up += u64::from(answer.is_passing());
         if answer == Answer::Failed(ErrorClass::DeadHost) {
             let host = event.row.host.as_str();
@@ -138,6 +144,14 @@ impl Counts {
                 }
                 None => self.given_up_more += 1,
             }
+        }
+    }
+
+    /// What is wrong with a sitemap, or with the names of sitemaps in a robots.txt.
+    pub(crate) fn sitemap(&mut self, event: &EventRecord) {
+        self.sitemap_rejects += event.left_out.not_urls;
+        if let Some(why) = &event.unread {
+            *self.sitemaps_unread.entry(why.clone()).or_default() += 1;
         }
     }
 
@@ -290,8 +304,11 @@ pub struct Report {
     pub ended_at: Option<UnixMillis>,
     /// Whether nothing is left to do.
     pub complete: bool,
-    /// URLs that are left.
+    /// URLs that are left, of those that are known.
     pub left: u64,
+    /// Whether the seeds were not read to their end: then nobody knows how many more there are.
+    #[serde(default)]
+    pub seeds_unread: bool,
     /// What became of all URLs.
     pub urls: UrlSums,
     /// Counts per outcome.

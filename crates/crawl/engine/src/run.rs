@@ -212,6 +212,7 @@ fn finish(
     report.legs = state.run.legs.clone();
     report.counts = state.counts().clone();
     report.left = state.frontier.pending() - report.counts.over_limit;
+    report.seeds_unread = !state.seeds_ended();
     report.urls = UrlSums::new(&report.counts, report.left);
     report.seeds = state.run.seeds.clone();
     Ok(())
@@ -228,6 +229,7 @@ fn report(config: &Config, state: &State) -> Report {
         ended_at: None,
         complete: false,
         left,
+        seeds_unread: !state.seeds_ended(),
         urls: UrlSums::new(state.counts(), left),
         counts: state.counts().clone(),
         files: Vec::new(),

@@ -10,10 +10,11 @@ use crate::report::{Counts, Leg};
 use crate::rules::{LinkRules, Rule};
 use crate::scope::Scope;
 use crate::seeds::{SeedBatch, SeedInput};
+use crate::sitemaps::is_named;
 use crate::spool::{place_of, read_record};
 use std::collections::HashSet;
 use std::sync::Arc;
-use trawl_archive::CaptureRow;
+use trawl_archive::{CaptureRow, Digests};
 use trawl_frontier::{
     Admission, AtLimit, Candidate, Frontier, Identity, LeaseId, Outcome, QueueBy, Settled, Ticket, UrlId,
 };
@@ -52,13 +53,13 @@ struct Page {
     redirect: Option<WebUrl>,
     hops: u32,
     meta_json: Option<Arc<str>>,
-    /// Whether a robots.txt or a sitemap names it: then it is as near as a seed, but nobody asked for it.
+    /// Whether a robots.txt or a sitemap names it: it may be as near as a seed, but nobody asked for it.
     is_sitemap: bool,
 }
 
-/// Whether a row is of a sitemap that is as near as a seed: no other link is.
-fn is_named_sitemap(row: &CaptureRow) -> bool {
-    row.depth == Some(0) && row.via.is_some()
+/// Whether a row is of a page that a robots.txt or a sitemap names as a sitemap.
+fn is_named_sitemap(row: &CaptureRow, hops: u32) -> bool {
+    row.via.is_some() && (row.depth == Some(0) || hops > 0)
 }
 
 impl State {
@@ -93,8 +94,15 @@ impl State {
     }
 
     /// Takes up what hosts took before; those that used up their budget are asked no more.
-    pub(crate) fn read_hosts(&mut self, spools: &[SpoolEnd], now: UnixMillis) -> Result<(), Error> {
-        for host in self.hosts.read(&self.fs, &self.layout, spools)? {
+    pub(crate) fn read_hosts(
+        &mut self,
+        spools: &[SpoolEnd],
+        digests: Option<&dyn Digests>,
+        now: UnixMillis,
+    ) -> Result<(), Error> {
+        // What was remembered shortly before a kill is not in the store.
+        let was_killed = self.run.legs.last().is_some_and(|leg| leg.ended_at.is_none());
+        for host in self.hosts.read(&self.fs, &self.layout, spools, digests.filter(|_| was_killed))? {
             self.frontier.hold(now, &host)?;
         }
         Ok(())
@@ -172,7 +180,7 @@ impl State {
             }
             // It was fetched already, farther from a seed than it is now: what it leads to may be within reach.
             if let Admission::Reopened(note) = admission {
-                let page = self.load(note, candidate.id, candidate.depth)?;
+                let page = self.reopened(note, candidate)?;
                 self.follow(page, now)?;
             }
         }
@@ -243,6 +251,7 @@ impl State {
         self.progress.last = self.progress.last.max(Some(UnixMillis(event.row.fetched_at)));
         self.hosts.count(&event.row.host);
         let LeaseId::Page(id) = event.id else {
+            self.progress.counts.sitemap(&event);
             if let (Some(site), Some(text)) = (&event.site, &event.robots) {
                 self.frontier.keep_robots(now, site, text)?;
             }
@@ -253,12 +262,15 @@ impl State {
                 self.progress.counts.admission(admission);
                 // A link led to it before: what it lists is nearer than that.
                 if let Admission::Reopened(note) = admission {
-                    let page = self.load(note, candidate.id, candidate.depth)?;
+                    let page = self.reopened(note, candidate)?;
                     self.follow(page, now)?;
                 }
             }
             return Ok(());
         };
+        // A robots.txt may have named it as a sitemap since it was leased.
+        let found = self.frontier.leased_source(id);
+        let is_sitemap = found.is_some_and(|(source, depth, hops)| is_named(&source, depth, hops));
         let outcome = Outcome { id, answer: event.answer, note: event.note };
         let waiting = &mut self.progress.seeds_waiting;
         *waiting = waiting.saturating_sub(u64::from(event.first_of_seed));
@@ -274,7 +286,6 @@ impl State {
             Some(Settled::Unknown) | None => return Ok(()),
         };
         let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
-        let is_sitemap = is_named_sitemap(&event.row);
         let EventRecord { url, links, sitemaps, to, hops, .. } = event;
         self.follow(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json, is_sitemap }, now)
     }
@@ -320,7 +331,7 @@ impl State {
             for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
                 self.progress.counts.admission(admission);
                 if let Admission::Reopened(note) = admission {
-                    todo.push(self.load(note, candidate.id, candidate.depth)?);
+                    todo.push(self.reopened(note, candidate)?);
                 }
             }
         }
@@ -346,6 +357,13 @@ impl State {
         Ok(())
     }
 
+    /// A page that turned out to be nearer. If it is named as a sitemap now, it leads where sitemaps do, however it was found first.
+    fn reopened(&mut self, note: u64, now_found: &Candidate) -> Result<Page, Error> {
+        let Candidate { id, source, depth, hops, .. } = now_found;
+        let page = self.load(note, *id, *depth)?;
+        Ok(Page { is_sitemap: page.is_sitemap || is_named(source, *depth, *hops), ..page })
+    }
+
     /// Reads a page back from its spool.
     fn load(&mut self, note: u64, id: UrlId, depth: u32) -> Result<Page, Error> {
         let (number, offset) = place_of(note);
@@ -367,7 +385,7 @@ impl State {
         let sitemaps = inside(sitemaps, &|to| self.rules.refuses_sitemap(to));
         self.progress.counts.outside += (found - links.len() - sitemaps.len()) as u64;
         let meta_json = (!row.meta_json.is_empty()).then(|| row.meta_json.as_str().into());
-        let is_sitemap = is_named_sitemap(&row);
+        let is_sitemap = is_named_sitemap(&row, hops);
         Ok(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json, is_sitemap })
     }
 }

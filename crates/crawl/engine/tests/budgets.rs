@@ -93,11 +93,20 @@ fn bytes_and_time_are_limited_for_the_run_and_for_a_host() {
     let out = dir.path().join("time");
     let mut limited = config(&out, web.addr(), web.world().seeds(), 4);
     (limited.budget.time, limited.frontier.delay) = (Some(Duration::from_millis(300)), Duration::from_millis(100));
-    assert!(!crawl(limited.clone()).complete, "it stopped in order");
+    let stopped = crawl(limited.clone());
+    assert!(!stopped.complete && !stopped.seeds_unread, "it stopped in order: {stopped:?}");
     (limited.budget.time, limited.start) = (None, Start::Resume);
     limited.frontier.delay = Duration::ZERO;
     assert!(crawl(limited).complete);
     assert_eq!(pages(&out).into_iter().collect::<BTreeSet<_>>(), web.world().expected_pages(4));
+
+    // What is left of a list that was not read to its end is more than anybody knows.
+    let list = dir.path().join("long.txt");
+    std::fs::write(&list, (0..300_000).map(|n| format!("http://a.example/{n}\n")).collect::<String>()).unwrap();
+    let mut limited = config(&dir.path().join("long"), web.addr(), Vec::new(), 0);
+    (limited.seeds, limited.budget.time) = (vec![SeedInput::File(list)], Some(Duration::ZERO));
+    let report = crawl(limited);
+    assert!(!report.complete && report.seeds_unread && report.left < 300_000, "{report:?}");
 }
 
 #[test]

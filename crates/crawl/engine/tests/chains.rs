@@ -164,6 +164,95 @@ fn a_sitemap_that_moves_away_brings_no_other_site() {
     assert_eq!(report.counts.outside, 1);
 }
 
+/// The same if a link led there first: the page that redirects was no sitemap then, and it is fetched before the robots.txt is known,
+/// or at the same time.
+#[test]
+fn a_link_that_is_named_as_a_sitemap_late_brings_no_other_site() {
+    for in_flight in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let late = Duration::from_millis(500);
+        let addr = serve(any_port(), move |path, request| match path {
+            "/robots.txt" if request.contains("Host: www.a.example") => {
+                std::thread::sleep(if in_flight { Duration::ZERO } else { late });
+                page("", "Sitemap: http://a.example/away\n")
+            }
+            "/robots.txt" => missing(),
+            "/" => page("", "<a href=/away>away</a><a href=http://www.a.example/x>x</a>"),
+            "/away" => {
+                std::thread::sleep(if in_flight { late } else { Duration::ZERO });
+                moved("http://b.example/map.xml")
+            }
+            "/map.xml" => page("", "<urlset><url><loc>/listed</loc></url></urlset>").replace("html", "xml"),
+            _ => page("", "a page"),
+        });
+        let mut config = config(&out, addr, vec!["http://a.example/".into()], 1);
+        (config.sitemaps, config.scope) = (true, Scope::Domain);
+        crawl(config);
+        assert_eq!(answers(&out, 200).into_keys().collect::<Vec<_>>(), ["/", "http://www.a.example/x"], "{in_flight}");
+    }
+}
+
+/// What a site announces and the crawl does not read is missing from it, and the report says so.
+#[test]
+fn what_is_wrong_with_sitemaps_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let xml = |text: &str| page("", text).replace("text/html", "text/xml");
+    let addr = serve(any_port(), move |path, _| match path {
+        "/robots.txt" => {
+            let names = ["missing.xml", "page.xml", "cut.xml", "private/map.xml", "index.xml"];
+            let lines = names.map(|name| format!("Sitemap: http://a.example/{name}\n")).concat();
+            page("", &format!("User-agent: *\nDisallow: /private/\nSitemap: http://\n{lines}"))
+        }
+        "/missing.xml" | "/later.xml" => missing(),
+        "/cut.xml" => xml("<urlset><url><loc>/half</loc></url><url><loc>http://a.exa"),
+        "/index.xml" => {
+            let named = ["/map.xml", "/later.xml", "mailto:map@a.example"];
+            let named = named.map(|url| format!("<sitemap><loc>{url}</loc></sitemap>")).concat();
+            xml(&format!("<sitemapindex>{named}</sitemapindex>"))
+        }
+        "/map.xml" => xml("<urlset><url><loc>/listed</loc></url><url><loc>not a URL</loc></url></urlset>"),
+        // A link is not an announcement.
+        "/" => page("", "<a href=/sitemap>Our site</a><a href=/gone/sitemap.xml>old</a>"),
+        path if path.starts_with("/gone/") => missing(),
+        _ => page("", "a page"),
+    });
+    let mut config = config(&out, addr, vec!["http://a.example/".into()], 1);
+    config.sitemaps = true;
+    let report = crawl(config);
+    let unread = [("damaged", 1), ("not_a_sitemap", 1), ("robots_denied", 1), ("status_404", 2)];
+    assert_eq!(report.counts.sitemaps_unread, BTreeMap::from(unread.map(|(why, n)| (why.to_owned(), n))));
+    assert_eq!(report.counts.sitemap_rejects, 3);
+    let fetched = answers(&out, 200);
+    assert!(fetched.contains_key("/listed") && fetched.contains_key("/half"), "{fetched:?}");
+}
+
+/// A link found it first, so that it had the looks of a sitemap, which leads nowhere else.
+#[test]
+fn where_a_seed_moves_to_is_wanted_also_by_way_of_a_linked_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, request| match path {
+        "/robots.txt" => missing(),
+        "/" => page("", "<a href=/slow>slow</a><a href=/login>login</a>"),
+        "/slow" => {
+            // Meanwhile the redirect is taken in.
+            std::thread::sleep(Duration::from_millis(300));
+            page("", "a page")
+        }
+        "/start" => moved("/login"),
+        "/login" => moved("http://b.example/asked-for"),
+        "/asked-for" if request.contains("Host: b.example") => page("", "what was asked for"),
+        _ => page("", "a page"),
+    });
+    let seeds = ["http://a.example/", "http://a.example/start"].map(str::to_owned);
+    let mut config = config(&out, addr, seeds.into(), 1);
+    config.scope = Scope::Host;
+    crawl(config);
+    assert!(answers(&out, 200).contains_key("http://b.example/asked-for"), "{:?}", answers(&out, 200));
+}
+
 /// A spelling that robots.txt closes is not the page: it is found first, and the page is fetched all the same.
 #[test]
 fn a_page_is_fetched_whose_tracked_spellings_are_closed() {

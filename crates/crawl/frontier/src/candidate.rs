@@ -40,6 +40,14 @@ pub enum Source {
 }
 
 impl Source {
+    pub(crate) fn of(found: Found, via: &str) -> Self {
+        match found {
+            Found::Seed => Source::Seed,
+            Found::Link => Source::Link(via.into()),
+            Found::Redirect => Source::Redirect(via.into()),
+        }
+    }
+
     pub(crate) fn parts(&self) -> (Found, &str) {
         match self {
             Source::Seed => (Found::Seed, ""),
@@ -140,11 +148,7 @@ impl Lease {
 
     /// How it was found.
     pub fn source(&self) -> Source {
-        match self.found {
-            Found::Seed => Source::Seed,
-            Found::Link => Source::Link(self.texts.via().into()),
-            Found::Redirect => Source::Redirect(self.texts.via().into()),
-        }
+        Source::of(self.found, self.texts.via())
     }
 
     /// The seed's metadata.

@@ -1,6 +1,6 @@
 //! The state of a frontier, and its clock.
 
-use crate::candidate::{Answer, LeaseId, Work};
+use crate::candidate::{Answer, LeaseId, Source, Work};
 use crate::config::Config;
 use crate::error::Result;
 use crate::host::{Errand, Host, Placed};
@@ -268,6 +268,12 @@ impl Frontier {
     /// The URL of a page that is leased.
     pub fn leased_url(&self, id: UrlId) -> Option<&str> {
         self.leases.get(&id).map(|out| out.row.url())
+    }
+
+    /// How a leased page is known by now to be found, with its depth and hops: a shorter way may have come up since the lease.
+    pub fn leased_source(&self, id: UrlId) -> Option<(Source, u32, u32)> {
+        let row = &self.leases.get(&id)?.row;
+        Some((Source::of(row.found, row.texts.via()), row.depth.into(), row.hops.into()))
     }
 
     /// Hosts known.

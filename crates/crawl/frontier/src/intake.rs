@@ -313,6 +313,7 @@ impl Frontier {
                 // Its links count from here when it is settled. It is written as it waits, because a lease ends with the process, and
                 // the page that names this way is not asked for again.
                 let was = (out.row.depth, out.row.hops);
+                is_sent_to(&mut out.row, candidate);
                 out.row.depth = out.row.depth.min(depth);
                 if in_reach(&out.row, &self.config) {
                     out.row.hops = small(candidate.hops);
@@ -354,6 +355,7 @@ impl Frontier {
                 admissions[*n] = Admission::Seen;
                 continue;
             }
+            is_sent_to(&mut row, candidate);
             row.depth = row.depth.min(depth);
             if reached || becomes_seed {
                 row.hops = small(candidate.hops);
@@ -470,6 +472,19 @@ fn may_change(config: &Config, candidate: &Candidate, depth: u8, known: u8) -> b
         SENT => candidate.source == Source::Seed,
         _ if candidate.depth == 0 => known > 0,
         _ => config.depth_matters() && (depth < known || known == DEEP),
+    }
+}
+
+/// A seed redirects to a page that a link found first and that is not done: from now on it is where the seed is, with the seed's metadata,
+/// and leads on as that does. A link that is as near as a seed is a sitemap's.
+fn is_sent_to(row: &mut Row, candidate: &Candidate) {
+    if let Source::Redirect(from) = &candidate.source
+        && (candidate.depth, row.found) == (0, Found::Link)
+        && row.depth > 0
+        && row.status.waits()
+    {
+        let meta = candidate.meta_json.as_deref().unwrap_or(row.texts.meta());
+        (row.texts, row.found) = (Texts::new(row.url(), from, meta), Found::Redirect);
     }
 }
 

@@ -225,6 +225,13 @@ impl Frontier {
         let most = self.config.max_attempts.min(u32::from(u8::MAX));
         if !is_passing(answer) || refused || u32::from(row.strikes) >= most {
             row.due_ms = 0;
+            // Files have the strikes as failures in a row. These end with an answer that settles the page, and a page that
+            // robots.txt closes has none: nobody requested it.
+            if !is_passing(answer)
+                && matches!(answer, Answer::Response { .. } | Answer::Failed(ErrorClass::RobotsDenied))
+            {
+                row.strikes = 0;
+            }
             row.status = match answer {
                 Answer::Failed(ErrorClass::RobotsDenied) => Status::Excluded,
                 Answer::Failed(_) | Answer::Response { status: 410, .. } => Status::Gone,

@@ -323,6 +323,33 @@ fn a_name_that_does_not_exist_is_not_waited_for() {
     assert!(matches!(f.step(UnixMillis(at)), Step::Refuse(_, ErrorClass::DnsNxdomain, _)));
 }
 
+/// Files have them as `retry_count`: a search for pages with trouble must not find every page that was fetched.
+#[test]
+fn an_answer_ends_the_failures_in_a_row() {
+    let config = Config { memory_bytes: 1 << 20, background: false, max_attempts: 3, ..ignoring() };
+    let denied = Answer::Failed(ErrorClass::RobotsDenied);
+    let tls = Answer::Failed(ErrorClass::TlsFailure);
+    let cases: [(&[Answer], &[u8]); 5] = [
+        (&[OK], &[0]),
+        (&[status(503), status(500), status(404)], &[1, 2, 0]),
+        (&[status(500), status(503), status(500)], &[1, 2, 3]),
+        (&[tls, tls, tls], &[1, 2, 3]),
+        (&[status(500), denied], &[1, 0]),
+    ];
+    for (answers, strikes) in cases {
+        let mut f = F::on(FaultFs::new(), config.clone(), 0);
+        seed(&mut f, "http://a.example/");
+        let mut now = 0;
+        for (answer, expected) in answers.iter().zip(strikes) {
+            let (at, leased) = soonest(&mut f, now);
+            now = at;
+            done(&mut f, now, &leased, *answer);
+            assert_eq!(f.recent_row(page(leased.id)).unwrap().strikes, *expected, "{answers:?}");
+        }
+        assert_eq!(f.pending(), 0, "{answers:?}");
+    }
+}
+
 /// Neither the delay nor the time that rules hold may be so short that no page is ever asked for.
 #[test]
 fn rules_that_hold_for_no_time_let_pages_go() {

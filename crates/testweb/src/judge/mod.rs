@@ -61,6 +61,11 @@ impl Fetch {
     fn is_enough_robots(&self) -> bool {
         self.is_robots() && (self.whole || self.bytes >= ROBOTS_BYTES)
     }
+
+    /// Whether this had ended when another request came. By the log, one may end in the microsecond in which it came: not before itself.
+    fn came_before(&self, later: &Fetch) -> bool {
+        self.end_us <= later.start_us && self.line != later.line
+    }
 }
 
 /// The validators a request carried.

@@ -63,6 +63,13 @@ pub fn write_report(report: &Report, dir: &Path, interrupted: bool, w: &mut dyn 
             show_count(counts.cut_links)
         )?;
     }
+    if counts.sitemap_rejects > 0 {
+        writeln!(w, "{} entries of sitemaps are not URLs", show_count(counts.sitemap_rejects))?;
+    }
+    for (why, n) in &counts.sitemaps_unread {
+        let how = if why == "damaged" { "read only in part" } else { "not read" };
+        writeln!(w, "{} sitemaps were {how}: {why}", show_count(*n))?;
+    }
     if let Some(n) = counts.failures.get("private_address") {
         writeln!(
             w,
@@ -89,7 +96,14 @@ pub fn write_report(report: &Report, dir: &Path, interrupted: bool, w: &mut dyn 
     }
     if !report.complete {
         let why = if interrupted { "" } else { "--max-time was reached: " };
-        writeln!(w, "{why}{} URLs are left; --resume continues", show_count(report.left))?;
+        let left = show_count(report.left);
+        match report.seeds_unread {
+            true => writeln!(
+                w,
+                "{why}at least {left} URLs are left, as the seeds were not read to their end; --resume continues"
+            )?,
+            false => writeln!(w, "{why}{left} URLs are left; --resume continues")?,
+        }
     }
     for (host, n) in counts.given_up_hosts.iter().take(20) {
         writeln!(w, "  gave up {host}: {} URLs", show_count(*n))?;

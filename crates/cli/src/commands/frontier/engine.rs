@@ -1,13 +1,12 @@
-//! `trawl frontier run`: a frontier for a fetcher in any language, by JSON lines; and its settings.
+//! `trawl frontier run`: a frontier for a fetcher in any language, by JSON lines.
 
+use super::reopened::{Reopened, named};
 use super::requests::{Linked, Offered, Request, Told, admission_name, lease_id, lease_json, told_outcome};
+use super::settings::SettingArgs;
 use crate::exit::Status;
 use crate::output::Output;
-use crate::queues::QueueArgs;
 use crate::system;
-use crate::units::{bytes, duration};
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -16,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trawl_frontier::{
-    Admission, AllowAll, Answer, Candidate, Config, Durability, Error, Frontier, HostId, Identity, LeaseId, Next,
-    Outcome, QueueBy, Recrawl, RobotsAnswer, RobotsPolicy, Rules, Settled, Source, Work,
+    AllowAll, Answer, Candidate, Config, Error, Frontier, HostId, LeaseId, Next, Outcome, Recrawl, RobotsAnswer, Rules,
+    Settled, Source, Work,
 };
 use trawl_io::{Fs, RealFs, describe_holder};
 use trawl_model::{ErrorClass, UnixMillis};
@@ -42,89 +41,6 @@ pub struct RunArgs {
 
     #[command(flatten)]
     settings: SettingArgs,
-}
-
-/// Settings of a frontier.
-#[derive(Debug, clap::Args)]
-pub struct SettingArgs {
-    #[command(flatten)]
-    queues: QueueArgs,
-
-    /// Which URLs are the same: by key, or only if they are spelled the same
-    #[arg(long, value_enum, default_value_t = IdentityName::Key)]
-    identity: IdentityName,
-
-    /// What gets one request at a time
-    #[arg(long, value_enum, default_value_t = QueueName::Host)]
-    queue: QueueName,
-
-    /// How long a lease may be out before its page is handed out again
-    #[arg(long, default_value = "10m", value_parser = duration)]
-    lease_time: Duration,
-
-    /// Lease robots.txt files before pages, as this product token
-    #[arg(long, value_name = "TOKEN")]
-    robots: Option<String>,
-
-    /// Look up so many addresses at a time (`wanted`, `ready`) before their hosts are leased; 0 to learn addresses from what is settled
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    lookups: usize,
-
-    /// Do not limit requests to this address, which many hosts share
-    #[arg(long, value_name = "ADDRESS")]
-    exempt: Vec<IpAddr>,
-
-    /// Memory for URLs; the rest are on disk
-    #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE")]
-    memory: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum IdentityName {
-    /// Tracking parameters and the order of different parameters do not count
-    Key,
-    /// Only the spelling counts
-    Exact,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum QueueName {
-    /// Each host name
-    Host,
-    /// All hosts of a registrable domain
-    Domain,
-    /// All hosts behind an address
-    Ip,
-}
-
-impl SettingArgs {
-    pub fn config(&self) -> Config {
-        let identity = match self.identity {
-            IdentityName::Key => Identity::Key,
-            IdentityName::Exact => Identity::Exact,
-        };
-        let queue = match self.queue {
-            QueueName::Host => QueueBy::Host,
-            QueueName::Domain => QueueBy::Domain,
-            QueueName::Ip => QueueBy::Ip,
-        };
-        let agent = self.robots.clone().unwrap_or_default();
-        let mut config = Config {
-            identity,
-            queue,
-            lease_ttl: Some(self.lease_time),
-            lookups: self.lookups,
-            exempt: self.exempt.clone(),
-            robots: if self.robots.is_some() { RobotsPolicy::Honour } else { RobotsPolicy::Ignore },
-            parse_robots: Arc::new(move |text| rules(text, &agent)),
-            memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
-            durability: Durability::Explicit,
-            ..Config::default()
-        };
-        self.queues.apply(&mut config);
-        (config.per_host, config.max_attempts) = (config.per_host.max(1), config.max_attempts.max(1));
-        config
-    }
 }
 
 /// Refuses a directory that holds something else, such as a crawl, whose frontier is in `.crawl`: files would be mixed up.
@@ -168,7 +84,7 @@ impl Rules for Parsed {
     }
 }
 
-fn rules(text: &str, agent: &str) -> Arc<dyn Rules> {
+pub(super) fn rules(text: &str, agent: &str) -> Arc<dyn Rules> {
     Arc::new(Parsed(Robots::parse(text.as_bytes()).agent(agent)))
 }
 
@@ -177,6 +93,7 @@ pub fn run(args: &RunArgs, out: &mut Output) -> anyhow::Result<Status> {
     let config = args.settings.config();
     let agent = args.settings.robots.clone().unwrap_or_default();
     let frontier = open(&args.dir, config)?;
+    let mut reopened = Reopened::open(&frontier)?;
     let mut desk = Desk { frontier, agent, asked: HashMap::new(), begun: Instant::now(), base: system::now() };
     let (mut input, mut line) = (std::io::stdin().lock(), Vec::new());
     loop {
@@ -190,8 +107,11 @@ pub fn run(args: &RunArgs, out: &mut Output) -> anyhow::Result<Status> {
         }
         let answer = match serde_json::from_slice(&line) {
             Ok(request) => {
-                let answer = desk.answer(request)?;
-                // One batch for all that a request changed: an outcome and its links are durable together.
+                let mut answer = desk.answer(request)?;
+                if let Ok(answer) = &mut answer {
+                    reopened.note(&mut desk.frontier, answer)?;
+                }
+                // One batch for all that a request changed: an outcome, its links and what they reopen are durable together.
                 desk.frontier.sync()?;
                 answer
             }
@@ -299,8 +219,14 @@ impl Desk {
             Err(error @ Error::Order { .. }) => return Ok(Err(error.to_string())),
             admissions => admissions?,
         };
+        let reopened: Vec<Value> =
+            candidates.iter().zip(&admissions).filter_map(|(page, became)| named(page, *became)).collect();
         let admissions: Vec<&str> = admissions.into_iter().map(admission_name).collect();
-        Ok(Ok(json!({ "admissions": admissions })))
+        let mut answer = json!({ "admissions": admissions });
+        if !reopened.is_empty() {
+            answer["reopened"] = json!(reopened);
+        }
+        Ok(Ok(answer))
     }
 
     fn lease(&mut self, now: UnixMillis, n: usize) -> Answered {
@@ -441,9 +367,7 @@ impl Desk {
         }
         let admissions = self.frontier.offer(now, &candidates)?;
         for ((place, admission), candidate) in places.into_iter().zip(admissions).zip(&candidates) {
-            if matches!(admission, Admission::Reopened(_)) {
-                linked.reopened.push(json!({ "url": candidate.url.as_str(), "depth": candidate.depth }));
-            }
+            linked.reopened.extend(named(candidate, admission));
             linked.admissions[place] = admission_name(admission);
         }
         Ok(())

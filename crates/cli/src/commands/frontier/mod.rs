@@ -9,9 +9,11 @@ mod inspect;
 mod map;
 mod merge;
 mod pack;
+mod reopened;
 mod requests;
 mod schedule;
 mod seed;
+mod settings;
 mod stats;
 
 use crate::exit::Status;

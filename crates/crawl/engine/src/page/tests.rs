@@ -252,3 +252,32 @@ fn a_robots_txt_counts_in_any_encoding() {
         assert!(!rules.allows("/no/x") && rules.allows("/yes"));
     }
 }
+
+/// A sitemap index may name its sitemaps as it likes: what they are is told by their root, in any encoding, and however small the
+/// pieces are in which a coding gives it out.
+#[test]
+fn a_sitemap_is_told_by_its_root_in_any_coding() {
+    let dir = tempfile::tempdir().unwrap();
+    let worker = Worker { sitemaps: true, ..worker(dir.path()) };
+    let url = "http://www.a.example/data.xml";
+    let text = "<?xml version='1.0'?><urlset><url><loc>http://www.a.example/1</loc></url></urlset>";
+    let utf16: Vec<u8> = "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let pieces: Vec<u8> = text.as_bytes().chunks(9).flat_map(gzip).collect();
+    let cases = [
+        ("", text.as_bytes().to_vec()),
+        ("", utf16.clone()),
+        ("", gzip(&utf16)),
+        ("Content-Encoding: gzip\r\n", pieces),
+    ];
+    for (coding, body) in cases {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\n{coding}\r\n");
+        let id = Identity::Key.of(&WebUrl::parse(url).unwrap());
+        let event = worker.event(lease(LeaseId::Page(id), url), fetched(url, &head, body)).unwrap();
+        assert_eq!((event.links.len(), event.unread), (1, None), "{head}");
+    }
+}

@@ -153,6 +153,9 @@ fn a_seed_that_a_link_and_a_redirect_found_first_has_its_metadata() {
         let sent = redirect(&mut f, "http://a.example/wanted", &redirects);
         assert_eq!(f.discover(sent.clone()), Admission::Nearer);
         assert_eq!(f.discover(sent), Admission::Seen);
+        // It is where a seed is, no more what a link led to.
+        let row = f.recent_row(Identity::Key.of(&web("http://a.example/wanted"))).unwrap();
+        assert_eq!((row.found, row.texts.via()), (crate::row::Found::Redirect, "http://b.example/redirects"));
         if restart {
             f.inner.sync().unwrap();
             f.flush().unwrap();

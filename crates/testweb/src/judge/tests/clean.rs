@@ -1,3 +1,4 @@
+use super::simulation::Request;
 use super::*;
 use crate::config::Addresses;
 
@@ -17,6 +18,15 @@ fn clean_logs_of_every_profile_are_clean() {
             }
         }
     }
+}
+
+#[test]
+fn clean_with_answers_that_take_no_time() {
+    let (world, settings) = (world(Profile::Standard, 1), CrawlSettings::default());
+    let mut simulation = Simulation::run(&world, &settings);
+    let at_once = |r: &&mut Request| r.target == "/robots.txt" && r.status != 0 || matches!(r.status, 429 | 503);
+    simulation.requests.iter_mut().filter(at_once).for_each(|r| r.length_us = 0);
+    assert!(expect(&simulation, &[]).clean);
 }
 
 #[test]
