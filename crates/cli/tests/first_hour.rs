@@ -63,7 +63,7 @@ fn wrong_seeds_and_places_leave_nothing_behind() {
         "ftp://a.example/: only http and https URLs can be crawled",
     );
     refused(dir, &["crawl", "http://", "--out", "o"], "http:// is not a URL");
-    refused(dir, &["crawl", "sedes.txt", "--out", "o"], "seeds sedes.txt: No such file");
+    refused(dir, &["crawl", "sedes.txt", "--out", "o"], "cannot open sedes.txt: No such file");
     // No name server answers there.
     let nobody = ["--resolver", "127.0.0.1:9", "--dns-timeout", "1s", "--dns-attempts", "1"];
     refused(

@@ -266,6 +266,11 @@ fn seeds_of(text: &str, fetch: &FetchConfig) -> anyhow::Result<Vec<SeedInput>> {
                 let scheme = if trawl_engine::speaks_https(&url, fetch, system::now())? { "https" } else { "http" };
                 Ok(vec![SeedInput::Url(format!("{scheme}://{text}"))])
             }
+            None if path.try_exists().is_ok_and(|is_there| !is_there) => bail!(
+                "cannot open {}: No such file or directory \
+                 (a seed is a file, a host name, or a URL that begins with http:// or https://)",
+                path.display()
+            ),
             None => Ok(vec![seed]),
         },
         SeedInput::Url(url) => match WebUrl::parse(url) {
