@@ -36,7 +36,7 @@ pub enum Outcome {
 ///     or  sync file -> rename unless <name> exists -> sync dir   exactly one of several writers wins
 /// drop    the temporary file is removed, nothing appears
 /// ```
-/// A temporary file that nobody locks is a leftover of a dead process: [`remove_leftovers`].
+/// A temporary file that no process locks is a leftover of a dead one: [`remove_leftovers`].
 #[derive(Debug)]
 pub struct AtomicFile {
     fs: Arc<dyn Fs>,

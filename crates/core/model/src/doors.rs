@@ -38,7 +38,7 @@ pub trait UrlSource: Send + Sync {
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError>;
 
     /// As [`UrlSource::read`], and tells what else there is: where it begins and what it is called, such as the type of a
-    /// record that is not about a URL. With these, every record of a source is told exactly once.
+    /// record that is not about a URL. With these, every record of a source is reported exactly once.
     fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         let _ = aside;
         self.read(split, each)

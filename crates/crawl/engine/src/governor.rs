@@ -65,7 +65,7 @@ impl Governor {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).limit
     }
 
-    /// A fetch starts: what [`Governor::ended`] is to be told.
+    /// A fetch starts: returns what [`Governor::ended`] needs.
     pub(crate) fn started(&self) -> u32 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).cuts
     }

@@ -169,7 +169,7 @@ pub enum Next {
     Now,
     /// Nothing before this moment, unless a lease comes back earlier.
     WaitUntil(UnixMillis),
-    /// Nothing before a lease comes back or is settled, or an address is told.
+    /// Nothing before a lease comes back or is settled, or an address becomes known.
     Blocked,
     /// Nothing is left.
     Empty,

@@ -1,4 +1,4 @@
-//! What an operator may ask for, and what can be told of a host. Orders are durable with the next batch.
+//! What an operator may ask for, and what the frontier reports about a host. Orders are durable with the next batch.
 
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;

@@ -267,7 +267,7 @@ impl Frontier {
         self.config.lookups.div_ceil(2)
     }
 
-    /// Names up to `n` hosts whose address must be known before they are asked; each is to be told by [`Frontier::ready`].
+    /// Names up to `n` hosts whose address must be known before they are asked; the caller answers each by [`Frontier::ready`].
     pub fn wanted(&mut self, now: UnixMillis, n: usize) -> Vec<Wanted> {
         let now = self.clock.tick(now);
         let mut wanted = Vec::new();

@@ -86,7 +86,7 @@ impl Findings {
         }
     }
 
-    /// Takes an error that tells of a broken file as a fault; others are passed on.
+    /// Takes an error that means a broken file as a fault; others are passed on.
     pub fn take(&mut self, error: Error) -> Result<()> {
         match error {
             Error::BadMagic { path, found } => self.fault(&path, 0, "\"#!WINKME\"", found),

@@ -45,7 +45,7 @@ impl Locks {
     }
 }
 
-/// Opens what `lock`, and `others`, guard. A writer takes the locks; `open` is told whether a writer lives.
+/// Opens what `lock`, and `others`, guard. A writer takes the locks; `open` gets whether a writer lives.
 pub(crate) fn open<T>(
     settings: &Settings,
     access: Access,

@@ -14,7 +14,7 @@ use trawl_model::date::w3c_date;
 use trawl_model::{Digest, UnixMillis};
 use trawl_url::text_of;
 
-/// A version of the format that can be told apart by its first line.
+/// A version of the format that its first line names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
     /// A draft, 2007.

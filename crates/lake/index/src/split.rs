@@ -108,7 +108,7 @@ pub(crate) fn join(
 type MakePiece<'a, T> = dyn Fn(&T, &BuildOptions, &dyn Fn(Progress)) -> Result<SegmentMeta> + Sync + 'a;
 
 /// Does `make` for all of `work`, on as many threads as the settings say, which share the memory. The answers are in the order of
-/// `work`. Tells of one stage and its total; the other counts as a sign of life.
+/// `work`. Reports one stage and its total; the other counts as a sign of life.
 pub(crate) fn on_threads<T: Sync>(
     work: &[T],
     (stage, total): (Stage, u64),

@@ -62,7 +62,7 @@ pub struct Rejected {
 }
 
 impl Rejected {
-    /// Adds what another part of the same work rejected; files are told apart.
+    /// Adds what another part of the same work rejected; their files are kept apart.
     pub(crate) fn add(&mut self, other: &Self) {
         let sum = |into: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>| {
             from.iter().for_each(|(key, n)| *into.entry(key.clone()).or_default() += n);

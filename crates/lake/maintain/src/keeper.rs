@@ -38,7 +38,7 @@ pub struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    /// A keeper with 1 GiB of memory that nobody interrupts.
+    /// A keeper with 1 GiB of memory and without interruption.
     pub fn new(
         name: impl Into<String>,
         temp_dir: impl Into<PathBuf>,

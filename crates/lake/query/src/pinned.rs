@@ -45,7 +45,7 @@ pub(crate) struct Found<'a> {
     pub segment: &'a Segment,
     pub reference: &'a SegmentRef,
     pub slot: Slot,
-    /// It is another domain, read in place of one that is nowhere; nothing of it may be told.
+    /// It is another domain, read in place of one that is nowhere; nothing of it may be shown.
     pub is_decoy: bool,
 }
 
@@ -71,7 +71,7 @@ impl Pinned {
         &self.effort
     }
 
-    /// Whether an answer that may be partial should end here; an error if nobody wants it any more.
+    /// Whether an answer that may be partial should end here; an error if its client has left.
     pub(crate) fn is_enough(&self) -> Result<bool, QueryError> {
         match self.effort.pace() {
             Pace::GoOn => Ok(false),

@@ -35,7 +35,7 @@ const bytes = (n) => {
   while (n >= 1024 && i < units.length - 1) { n /= 1024; i++; }
   return `${i ? n.toFixed(1) : n} ${units[i]}`;
 };
-// A bound is told as one, unless there is nothing between it and the truth.
+// An upper bound is shown with ≤.
 const atMost = (n, exact) => (exact ? '' : '≤ ') + number.format(n);
 const day = (ts) => (ts ? ts.slice(0, 10) : '');
 const moment = (ts) => (ts ? ts.slice(0, 19).replace('T', ' ') : '');

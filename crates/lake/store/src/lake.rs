@@ -160,7 +160,7 @@ impl Lake {
             put_deny(&*self.store, &mut wire)?;
             let text = wire.to_json();
             let read = self.parse_manifest(&path, &text)?;
-            // A state of a kind that cannot be told so, such as one that came from elsewhere, is told whole.
+            // A state that cannot be written so, such as one that came from elsewhere, is written whole.
             Ok(if read == *after { text } else { after.to_json() })
         };
         let fits = |text: &[u8], base: &Base| {
@@ -236,7 +236,7 @@ impl Lake {
             let lost = || Error::Refused { reason: "a thread that asked the store ended without an answer".into() };
             let follows = follows.join().map_err(|_| lost())?;
             if let Some(base) = base {
-                // What it found out is remembered; if it failed, whoever reads the manifest is told why.
+                // What it found out is remembered; if it failed, reading the manifest fails and says why.
                 let _ = base.join();
             }
             // In this order, as in a search: a successor that was collected leaves no predecessor.
@@ -255,7 +255,7 @@ impl Lake {
         series.get(sequence)?.map(|state| self.parse_manifest(&series.path(sequence), &state.bytes)).transpose()
     }
 
-    /// State `sequence` and the checkpoint it is told against, if it is.
+    /// State `sequence` and the checkpoint it refers to, if any.
     pub fn manifest_and_base(&self, sequence: u64) -> Result<Option<(Manifest, Option<Base>)>> {
         let series = self.series();
         let Some(state) = series.get(sequence)? else { return Ok(None) };

@@ -217,7 +217,7 @@ struct Desk {
 type Answered = anyhow::Result<Result<Value, String>>;
 
 impl Desk {
-    /// Now, by a clock that nobody sets.
+    /// Now, by a clock that cannot be set.
     fn now(&self) -> UnixMillis {
         let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         UnixMillis(self.base.0.saturating_add(elapsed))
@@ -369,7 +369,7 @@ impl Desk {
             Some(class @ (DnsFailure | DnsRefused | DnsServfail | DnsTimeout)) => {
                 self.frontier.unresolved(now, id, class, format!("{site}: no address"))?;
             }
-            // The fetch meets the same failure, and tells of it.
+            // The fetch meets the same failure and reports it.
             Some(_) => self.frontier.ready(now, id, Ok(None)),
         }
         Ok(Ok(json!({ "ok": true })))
@@ -398,7 +398,7 @@ impl Desk {
                 Settled::Unknown => "unknown",
             });
             let (Settled::Done { depth } | Settled::Again { depth }, Some(page)) = (became, page) else {
-                // Nobody knows how deep they are. The page is leased again, and then they are told again.
+                // Their depth is not known. The page is leased again, and they are offered again then.
                 linked.admissions.extend(told.links.iter().map(|_| "unknown"));
                 continue;
             };

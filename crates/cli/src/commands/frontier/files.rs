@@ -91,7 +91,7 @@ pub struct Output1<'a> {
     merged: &'a Merged,
 }
 
-/// Tells of a file that was written.
+/// Reports a file that was written.
 pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) -> anyhow::Result<()> {
     let fact = Output1 { file: path.display().to_string(), written, merged };
     out.fact(&fact, |w| {

@@ -106,7 +106,7 @@ struct Done {
     file: String,
     #[serde(flatten)]
     written: Written,
-    /// Rows and hosts are told by what was written.
+    /// Rows and hosts are reported by the writer.
     #[serde(flatten)]
     seeded: Seeded,
     unreadable_items: u64,

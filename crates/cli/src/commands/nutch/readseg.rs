@@ -180,7 +180,7 @@ fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::
     if let Some(dir) = &args.dir {
         for entry in RealFs.list(dir)? {
             let path = dir.join(entry.name);
-            // A link is the segment that it leads to; one that leads nowhere is told of like one that cannot be read.
+            // A link is the segment that it leads to; one that leads nowhere is reported like one that cannot be read.
             if entry.is_dir || RealFs.metadata(&path).map_or(true, |found| found.is_dir) {
                 paths.push(path);
             }

@@ -59,7 +59,7 @@ impl Format for SeqdbFormat {
     }
 
     /// A data file speaks for the other files of its filesys, and for what a compaction is at, or has left: `NAME.new.data`
-    /// beside `NAME.data`, `NAME.new` beside `NAME`. A check of the container tells of those.
+    /// beside `NAME.data`, `NAME.new` beside `NAME`. A check of the container reports those.
     fn is_part(&self, fs: &dyn Fs, path: &Path) -> bool {
         let data = path.with_extension(DATA_SUFFIX);
         let parts = [design::PURPOSE_INDEX, design::PURPOSE_TIME, design::PURPOSE_URLS];

@@ -287,7 +287,7 @@ fn a_number_for_a_column_costs_no_row() {
         let found = urls(&numbered(column), text);
         assert_eq!(found, expected.iter().map(|url| Ok((*url).to_owned())).collect::<Vec<_>>(), "{text:?}");
     }
-    // What is no address is told.
+    // Something that is not an address is reported.
     assert_eq!(urls(&numbered("2"), "1,\n2,http://b.com/\n"), [Err("no_url"), Ok("http://b.com/".to_owned())]);
     let crawl = Options { purpose: crate::Purpose::Crawl, ..numbered("2") };
     let seeds = urls(&crawl, "1,a.com/path\n2,b.com\n");

@@ -156,7 +156,7 @@ fn has_captures(metadata: &ArrowReaderMetadata) -> bool {
     ["fetched_at", "warc_file", "unchanged"].iter().all(|name| metadata.schema().field_with_name(name).is_ok())
 }
 
-/// Whether a file is a captures.parquet, Trawl's or another crawler's. One that cannot be read is not: who reads it then is told why.
+/// Whether a file is a captures.parquet, Trawl's or another crawler's. One that cannot be read is not: reading it then fails and says why.
 pub fn is_captures(path: &Path) -> bool {
     let Ok(file) = FileReader::open(path) else { return false };
     let metadata = guarded(|| ArrowReaderMetadata::load(&Chunks(Arc::new(file)), ArrowReaderOptions::new()));

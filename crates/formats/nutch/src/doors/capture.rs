@@ -8,7 +8,7 @@
 //! | head | `_response.headers_` of the content, as received; else made from its metadata |
 //! | body | content, without content codings: so Nutch's plugins leave it |
 //! | failure | `_pst_`, no content |
-//! | a response whose body is cut, of unspecified reason | `_pst_` or a code that tells of an answer, no content |
+//! | a response whose body is cut, of unspecified reason | `_pst_` or a code that means an answer, no content |
 //! | `meta_json` | everything else: see [`super::carried`] |
 //!
 //! Lines of a head that no longer fit the decoded body get the prefix `X-Crawler-`, as Nutch's own exporter writes them.

@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What people are told.
+    /// What is printed for people.
     pub fn name(self) -> &'static str {
         match self {
             Kind::File => "SequenceFile",

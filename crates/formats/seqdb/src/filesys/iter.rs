@@ -252,7 +252,7 @@ impl Beside {
         let last = self.last.get(&file_id);
         match self.moved {
             false => last.is_some_and(|last| *last != ptr),
-            // A file that was not there when the iteration began is none of its business.
+            // The iteration ignores a file that was not there when it began.
             true => ptr < self.end || last != Some(&ptr) || !self.gone.contains(&file_id),
         }
     }
