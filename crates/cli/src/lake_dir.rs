@@ -161,6 +161,13 @@ pub fn must_take_copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if place(from) == place(to) {
         bail!("{} and {} are the same lake: a copy goes to another place", from.display(), to.display());
     }
+    // A place that is not there yet lies in the nearest directory that is.
+    let dir =
+        |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
+    let around = || to.ancestors().find_map(|path| dir(path).ok());
+    if address(from).is_none() && address(to).is_none() && around().is_some_and(|dir| dir.starts_with(place(from))) {
+        bail!("{} is inside the lake {}: a copy goes to another place", to.display(), from.display());
+    }
     if address(to).is_none() && has_other(to, &["index", "datasets", "urls", "tmp"]) {
         bail!("{} holds something else: a copy goes to an empty or new place, or to an earlier copy", to.display());
     }

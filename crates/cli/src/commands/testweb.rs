@@ -89,7 +89,7 @@ struct WebArgs {
 /// Lists every rule that a crawler broke, from the web's own log
 ///
 /// Checks politeness per host and address, crawl-delay and Retry-After, robots.txt, pages fetched twice or never, and more. Give
-/// the same web and the settings of the crawl. Exit code 1 when a rule was broken.
+/// the same web and the settings of the crawl, which must have run with --scope any. Exit code 1 when a rule was broken.
 ///
 /// Example: trawl testweb judge requests.log --depth 3 --delay 5ms
 #[derive(Debug, clap::Args)]

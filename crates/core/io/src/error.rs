@@ -54,7 +54,7 @@ impl fmt::Display for Op {
             Op::SetLen => "change the length of",
             Op::Sync => "sync",
             Op::SyncDir => "sync directory",
-            Op::Rename => "rename",
+            Op::Rename => "rename a file to",
             Op::Remove => "remove",
             Op::CreateDir => "create directory",
             Op::List => "list",
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn messages_say_where_and_what() {
         let source = || io::Error::from(io::ErrorKind::StorageFull);
-        assert_eq!(Error::io(Op::Rename, "a/b", source()).to_string(), "cannot rename a/b: no storage space");
+        assert_eq!(Error::io(Op::Rename, "a/b", source()).to_string(), "cannot rename a file to a/b: no storage space");
         assert_eq!(
             Error::io_at(Op::Write, "a/b", 81920, source()).to_string(),
             "cannot write a/b@81920: no storage space"

@@ -66,7 +66,7 @@ pub enum Reject {
     #[error("expected a path, found a colon in its first segment")]
     Colon,
     /// The base of a relative link is itself no web URL.
-    #[error("expected a web url as base")]
+    #[error("expected an http or https URL as base")]
     Base,
     /// A SURT without its closing parenthesis or with an impossible host part.
     #[error("expected a surt such as \"com,example)/\"")]

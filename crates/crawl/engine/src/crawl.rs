@@ -296,6 +296,7 @@ impl Crawl<'_> {
             rate,
             in_flight: self.in_flight,
             limit: self.governor.limit(),
+            most: self.governor.most(),
             // Nothing comes while only hosts in backoff are left: the rate would promise years.
             eta_s: (self.average > 0.0 && self.stuck_since.is_none()).then(|| {
                 let by_rate = (queued as f64 / self.average).round() as u64;

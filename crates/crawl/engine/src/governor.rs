@@ -65,6 +65,11 @@ impl Governor {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).limit
     }
 
+    /// Fetches that may be under way while nothing is wrong.
+    pub(crate) fn most(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).most
+    }
+
     /// A fetch starts: returns what [`Governor::ended`] needs.
     pub(crate) fn started(&self) -> u32 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).cuts

@@ -57,6 +57,11 @@ impl Fetch {
         matches!(self.node.map(|n| n.what), Some(Resource::Robots | Resource::RobotsHop(_)))
     }
 
+    /// Whether this was answered before the other one began. An answer within a microsecond is not before itself.
+    fn is_before(&self, other: &Fetch) -> bool {
+        self.end_us <= other.start_us && self.line != other.line
+    }
+
     /// Whether as much of a robots.txt was sent as a crawler has to read.
     fn is_enough_robots(&self) -> bool {
         self.is_robots() && (self.whole || self.bytes >= ROBOTS_BYTES)

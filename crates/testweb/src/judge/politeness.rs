@@ -97,7 +97,7 @@ fn retry_after(fetches: &[Fetch], world: &World, settings: &CrawlSettings, verdi
     answers.sort_by_key(|f| f.end_us);
     let mut answers = answers.into_iter().peekable();
     for fetch in fetches {
-        while let Some(answer) = answers.next_if(|a| a.end_us <= fetch.start_us) {
+        while let Some(answer) = answers.next_if(|a| a.is_before(fetch)) {
             let until = answer.end_us.saturating_add(wait_of(answer, world).unwrap_or(0));
             if waits.is_none_or(|(_, last, _)| until > last) {
                 waits = Some((answer.end_us, until, answer.line));

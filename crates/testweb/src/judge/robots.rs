@@ -26,7 +26,7 @@ pub(super) fn host(fetches: &[Fetch], world: &World, settings: &CrawlSettings, v
     by_end.sort_by_key(|f| f.end_us);
     let mut answers = by_end.into_iter().peekable();
     for fetch in fetches {
-        while let Some(answer) = answers.next_if(|a| a.end_us <= fetch.start_us) {
+        while let Some(answer) = answers.next_if(|a| a.is_before(fetch)) {
             check.learn(answer);
         }
         if fetch.is_robots() {

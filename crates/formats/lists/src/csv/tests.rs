@@ -249,6 +249,9 @@ fn tables_without_a_header() {
         let error = read_text(options, text).unwrap_err();
         assert!(error.contains("expected a header line with a column"), "{error}");
     }
+    let misspelt = Options { time_column: Some("sen".into()), ..Options::default() };
+    let error = read_text(&misspelt, "url,seen\nhttp://a.com/,2026\n").unwrap_err();
+    assert!(error.contains(r#"expected a column "sen", as --time-column says, found "url,seen""#), "{error}");
     let error = read_text(&Options::default(), "id,link\n1,2\n").unwrap_err();
     assert!(error.contains(r#"found "id,link""#), "{error}");
 }

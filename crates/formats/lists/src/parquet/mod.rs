@@ -70,7 +70,7 @@ impl ParquetSource {
         let start = Place::new(&*file.identity.uri, 0, 0);
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(start.clone());
         let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new()))
-            .map_err(|e| fail(format!("expected a Parquet file, found: {e}")))?;
+            .map_err(|e| fail(format!("expected a Parquet file, found another format or damage ({e})")))?;
         let names = || metadata.schema().fields().iter().map(|field| field.name().as_str());
         let roles = Roles::of(options, false, names());
         if !roles.has_url() {
@@ -84,6 +84,11 @@ impl ParquetSource {
             };
             let bad = BadItem::new("no_url", format!("expected a column {expected:?}, found {found}"), b"");
             return Err(bad.ends(start));
+        }
+        if let Some(column) = roles.missing_time(options) {
+            let found = names().collect::<Vec<_>>().join(", ");
+            let message = format!("expected a column {column:?}, as --time-column says, found {found}");
+            return Err(BadItem::new("no_time", message, b"").ends(start));
         }
         let groups = metadata.metadata().row_groups();
         // A row group that began behind the end would be in no split, and its rows would vanish.

@@ -19,6 +19,17 @@ fn clean_logs_of_every_profile_are_clean() {
     }
 }
 
+/// On loopback an answer may take less than a microsecond: it then ends when its own request begins, and is not an earlier one.
+#[test]
+fn clean_with_answers_that_take_no_time() {
+    let (world, settings) = (world(Profile::Demo, 1), CrawlSettings::default());
+    let mut simulation = Simulation::run(&world, &settings);
+    for request in &mut simulation.requests {
+        request.length_us = 0;
+    }
+    assert!(expect(&simulation, &[]).clean);
+}
+
 #[test]
 fn clean_with_sitemaps() {
     for sitemap_depth in [Some(0), Some(2)] {
