@@ -105,7 +105,7 @@ struct JudgeArgs {
     depth: Option<u32>,
 
     /// The crawl's delay between requests to a host
-    #[arg(long, default_value = "1s", value_parser = duration)]
+    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = duration)]
     delay: Duration,
 
     /// Product token of the crawler's user agent

@@ -124,8 +124,7 @@ pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) ->
 
 /// Splits a file at a host key
 ///
-/// Hosts with smaller keys go to the one file, all others to the other. Together, the two files own the range of the
-/// old one.
+/// Hosts with smaller keys go to --low, all others to --high. Together, the two files own the range of the old one.
 ///
 /// Example:
 ///   trawl frontier split base.meguri --at a.example --low a.meguri --high b.meguri
