@@ -91,7 +91,7 @@ pub fn tell_usage() {
         sum.bytes_read += usage.bytes_read;
     }
     let (requests, retries, bytes) = (sum.requests, sum.retries, sum.bytes_read);
-    // Nobody left to tell is no reason to fail.
+    // A closed stderr is not a reason to fail.
     let _ =
         writeln!(std::io::stderr(), "{requests} requests ({retries} of them retries), {bytes} bytes read from servers");
 }

@@ -47,7 +47,7 @@ struct Limits {
 /// Whose failure it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blame {
-    /// The host's, or nobody's: it counts.
+    /// Not this machine's: it counts against the host.
     Theirs,
     /// Too much was under way: it is to be fetched again.
     Ours,
@@ -80,7 +80,7 @@ impl Governor {
         let silent = match failure {
             None => false,
             Some(ErrorClass::ConnectTimeout | ErrorClass::DnsTimeout | ErrorClass::HeaderTimeout) => true,
-            // Whoever refuses or breaks off is there: that says nothing about the line.
+            // A host that refuses or breaks off is there: that says nothing about the line.
             Some(_) => return Blame::Theirs,
         };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).ended(started, host, silent)

@@ -52,7 +52,7 @@ struct Page {
     redirect: Option<WebUrl>,
     hops: u32,
     meta_json: Option<Arc<str>>,
-    /// Whether a robots.txt or a sitemap names it: then it is as near as a seed, but nobody asked for it.
+    /// Whether a robots.txt or a sitemap names it: then it is as near as a seed, but was not asked for.
     is_sitemap: bool,
 }
 

@@ -49,7 +49,7 @@ impl Source {
     }
 }
 
-/// Priority of a URL that nobody gave another.
+/// Default priority of a URL.
 pub const DEFAULT_PRIORITY: f32 = 0.5;
 
 impl Candidate {
@@ -239,7 +239,7 @@ pub enum Settled {
         /// As above.
         depth: u32,
     },
-    /// Nobody leased it, or the lease has expired.
+    /// It is not leased, or the lease has expired.
     Unknown,
 }
 

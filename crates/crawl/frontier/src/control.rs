@@ -56,7 +56,7 @@ impl Frontier {
         Ok(true)
     }
 
-    /// Asks a host no more until told otherwise; `false` if nobody knows it.
+    /// Stops asking a host (`paused`), or asks it again; `false` if the host is unknown.
     pub fn pause(&mut self, now: UnixMillis, host: &str, paused: bool) -> Result<bool> {
         self.order(now, host, |host| host.orders.paused = paused)
     }

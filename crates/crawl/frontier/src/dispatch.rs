@@ -60,7 +60,7 @@ impl Frontier {
             if work.len() - before >= n {
                 return Ok(Next::Now);
             }
-            // Nobody is ready: whoever has more on disk is looked up now, all at once.
+            // No host is ready: those with more on disk are looked up now, all at once.
             if self.idle.is_empty() && self.to_refill.is_empty() || !self.refill(now)? {
                 break;
             }

@@ -359,7 +359,7 @@ impl Printer<'_> {
                 Err(bytes) => Block::Base64 { base64: data_encoding::BASE64.encode(bytes.as_bytes()) },
             }
         };
-        // Places name a file without its directory; whoever reads this may be elsewhere.
+        // Places name a file without its directory; the reader may be in another one.
         let own = self.path.file_name().is_some_and(|name| name.to_string_lossy() == *place.file);
         let path = self.path.to_string_lossy();
         let line = JsonRecord {

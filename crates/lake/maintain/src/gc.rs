@@ -8,7 +8,7 @@
 //!
 //! The order is what makes it safe beside living writers. A writer shows its heartbeat before its first file and ends it
 //! after its commit. So a file in the list belongs to a living writer (spared), to a commit (read after the list, so it is
-//! seen), or to nobody. A writer taken for dead is first named in a commit of every series it might write to; if it
+//! seen), or to no writer. A writer taken for dead is first named in a commit of every series it might write to; if it
 //! wakes up, its own commit comes before that one and is seen, or after it and is refused.
 
 use serde::Serialize;

@@ -171,7 +171,7 @@ impl Check<'_> {
     }
 
     /// Whether somebody may still need a commit, now: a version that is kept, or the dataset as its newest. A collector
-    /// that took its files first saw to it that nobody does.
+    /// that took its files first made sure that no other caller does.
     fn is_needed(&self, id: u32, commit: u64) -> Result<bool> {
         let now = self.lake.current()?;
         if now.dataset(id).is_none_or(|dataset| dataset.dropped) {

@@ -110,7 +110,7 @@ impl Pinned {
         }
     }
 
-    /// Whether it shows nothing that a later state of the lake does not, and nobody has collected it. A dataset that is new there
+    /// Whether it shows nothing that a later state of the lake does not, and has not been collected. A dataset that is new there
     /// is not a reason to wait: it came with every `ingest --dataset NEW`, and all requests stood still until its version was
     /// open.
     pub(crate) fn may_answer_for(&self, manifest: &Manifest) -> bool {

@@ -224,7 +224,7 @@ pub(crate) fn cacheable(response: &mut Response, private: bool) {
 
 impl State {
     /// A place among the questions under way. Requests come in bursts, and a machine pauses: at a thousand a second, 64 are there
-    /// after a pause of 64 ms that nobody would notice. So a burst waits, in order of arrival; a queue that is full, or that
+    /// after a pause of 64 ms that no client would notice. So a burst waits, in order of arrival; a queue that is full, or that
     /// does not move, means more requests than there are answers, and those get 503.
     async fn turn(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.turn_among(&self.permits, &self.waiting).await

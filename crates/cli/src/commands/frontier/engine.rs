@@ -469,7 +469,7 @@ impl Desk {
             _ => return Ok(Err("expected the id of a robots.txt".to_owned())),
         };
         let class = match error.map(|class| class.parse::<ErrorClass>().map_err(|_| class)).transpose() {
-            // Nobody answered: as of a page, that counts against the origin, which is asked again for an hour.
+            // No server answered: as for a page, that counts against the origin, which is asked again for an hour.
             Ok(None) if status == 0 => Some(ErrorClass::ConnectTimeout),
             Ok(class) => class,
             Err(class) => return Ok(Err(format!("unknown error class {class:?}"))),

@@ -27,7 +27,7 @@ use trawl_warc::Part;
 #[derive(Debug, Clone, Copy)]
 pub struct SeqdbFormat;
 
-/// Settings for reading. Nothing is written, so nobody asks for the time or for who holds a lock.
+/// Settings for reading. Nothing is written, so neither the time nor the holder of a lock is needed.
 fn reading(fs: &Arc<dyn Fs>) -> Settings {
     Settings::new(Clock::fixed(UnixMillis(0)), "trawl").on(fs.clone())
 }

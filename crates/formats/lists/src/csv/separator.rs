@@ -1,4 +1,4 @@
-//! What separates the fields of a table, if nobody says it.
+//! Finds out what separates the fields of a table.
 
 use super::looks_like_table;
 use crate::BadItem;

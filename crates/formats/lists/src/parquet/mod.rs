@@ -174,7 +174,7 @@ fn take(fields: &mut Fields, role: Role, name: &str, array: &dyn Array, row: usi
         return;
     }
     let taken = match name {
-        // A capture whose date nobody could read has the first moment there is: as in the archive itself, that is no time.
+        // A capture whose date could not be read has the first moment there is: as in the archive itself, that is no time.
         "started_at" | "fetched_at" if captures && millis(array, row) == Some(UnixMillis(0)) => true,
         // The start is what the archive's own records say, so it goes before the end.
         "started_at" if captures => millis(array, row).is_some_and(|ts| fields.replace_ts(ts)),

@@ -210,7 +210,7 @@ impl Files<'_> {
         Ok(None)
     }
 
-    /// Before the first file: finds out which files have several inodes. Where nobody writes none has.
+    /// Before the first file: finds out which files have several inodes. Without a writer, none has.
     fn look_ahead(&mut self) -> Result<()> {
         if self.fs.have_dups && !self.fs.index.is_searchable()? {
             // It would be asked for every file, which a malicious one makes endless.

@@ -9,7 +9,7 @@
 //! ...             zeros
 //! offset SBSIZE   the body
 //! ```
-//! SBSIZE never changes. Variables nobody here knows are kept, in their order. With at most 31 variables all of them lie
+//! SBSIZE never changes. Unknown variables are kept, in their order. With at most 31 variables all of them lie
 //! in the first sector, so that a rewrite is one sector.
 
 mod name;

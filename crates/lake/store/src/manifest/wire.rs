@@ -319,7 +319,7 @@ impl WireVersion {
         }
     }
 
-    /// The version, or the id of a segment that nobody describes.
+    /// The version, or the id of a segment that is not described.
     fn whole(self, before: &Version, described: &BTreeMap<String, SegmentRef>) -> Result<Version, String> {
         let mut segments: Vec<SegmentRef> = before.segments.iter().take(self.shared).cloned().collect();
         if segments.len() < self.shared {
