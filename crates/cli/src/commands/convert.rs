@@ -115,8 +115,8 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
             writeln!(w, "  left out, because it is not part of a capture: {what}, {} records", show_count(*count))?;
         }
         for (what, count) in &done.dropped {
-            let (what, times) = (what.in_words(), show_count(*count));
-            writeln!(w, "  dropped, because the target cannot carry it: {what}, {times} times")?;
+            let times = if *count == 1 { "once".to_owned() } else { format!("{} times", show_count(*count)) };
+            writeln!(w, "  dropped, because the target cannot carry it: {}, {times}", what.in_words())?;
         }
         Ok(())
     })?;

@@ -136,6 +136,9 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         (None, None) => None,
         _ => bail!("--tls-cert and --tls-key go together"),
     };
+    if args.idle_timeout.is_zero() {
+        bail!("--idle-timeout: expected more than 0s, found 0s, in which no request can arrive");
+    }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let log = args.log;
     let config = Config {
