@@ -64,7 +64,7 @@ pub struct Args {
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let Some((target, sources)) = args.paths.split_last() else { bail!("no target") };
     if target.exists() && !args.overwrite {
-        bail!("{} is there already: choose another name, or --overwrite it", target.display());
+        bail!("{} exists already: choose another name, or replace it with --overwrite", target.display());
     }
     let (fs, registry) = system::archives();
     let (mut files, mut seen) = (Vec::new(), BTreeSet::new());

@@ -387,7 +387,7 @@ impl Desk {
         let (mut settled, mut linked) = (Vec::new(), Linked::default());
         for (outcome, told) in read {
             let page = self.frontier.leased_url(outcome.id).map(WebUrl::parse).transpose();
-            let page = page.map_err(|e| anyhow::anyhow!("a leased URL is not one: {e}"))?;
+            let page = page.map_err(|e| anyhow::anyhow!("a leased URL is not a URL: {e}"))?;
             if told.ip.is_some() {
                 self.frontier.released(now, LeaseId::Page(outcome.id), outcome.answer, told.ip)?;
             }

@@ -36,7 +36,7 @@ pub fn check_target(target: &Path, inputs: &[&Path], overwrite: bool) -> anyhow:
         bail!("{} is an input ({}): choose another name for the output", target.display(), input.display());
     }
     if target.symlink_metadata().is_ok() && !overwrite {
-        bail!("{} is there already: choose another name, or --overwrite it", target.display());
+        bail!("{} exists already: choose another name, or replace it with --overwrite", target.display());
     }
     Ok(())
 }

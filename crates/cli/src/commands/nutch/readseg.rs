@@ -101,7 +101,7 @@ pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
     match (&args.dump, &args.get) {
         (Some(paths), _) => dump(&args, paths, &options, out),
         (_, Some(words)) => {
-            let [segment, url] = words.as_slice() else { bail!("-get wants a segment and a URL") };
+            let [segment, url] = words.as_slice() else { bail!("-get needs a segment and a URL") };
             if is_legacy(Path::new(segment))? {
                 let status = get_legacy(Path::new(segment), url, &args, &options, out)?;
                 return Ok(super::ended(status, &legacy_missing(Path::new(segment), &args.without(), &options)?));
@@ -187,7 +187,7 @@ fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::
         }
     }
     if paths.is_empty() {
-        bail!("-list wants segments, or -dir DIR with segments in it");
+        bail!("-list needs segments, or -dir and a directory of segments");
     }
     if !out.json() {
         writeln!(out, "{}", list_header())?;
@@ -231,7 +231,7 @@ fn facts_of(
 }
 
 fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
-    let path = paths.first().context("-dump wants a segment")?;
+    let path = paths.first().context("-dump needs a segment")?;
     if let Some(dir) = paths.get(1).filter(|_| out.json()) {
         bail!("--json prints to stdout: leave out {}", dir.display());
     }
