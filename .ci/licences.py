@@ -7,6 +7,15 @@ import subprocess
 import sys
 
 
+# What is in the binary and is no crate.
+OTHERS = """\
+The Public Suffix List, as compiled in: Mozilla Public License 2.0 (https://mozilla.org/MPL/2.0/).
+Its source form: https://publicsuffix.org/list/public_suffix_list.dat
+
+The GNU C Library, linked statically: GNU Lesser General Public License 2.1 or later (https://www.gnu.org/licenses/).
+Its source form: https://www.gnu.org/software/libc/. Trawl's own source, under MIT or Apache-2.0, can be linked with another version of it."""
+
+
 def cargo(*args):
     return subprocess.run(["cargo", *args, "--locked"], check=True, capture_output=True, text=True).stdout
 
@@ -28,6 +37,7 @@ def main():
         without.extend([] if found else [name])
     for text, names in sorted(texts.items(), key=lambda item: item[1]):
         print("=" * 80, *dict.fromkeys(names), "=" * 80, "", text, "", sep="\n")
+    print("=" * 80, OTHERS, "", sep="\n")
     print("=" * 80, "Crates whose packages hold no licence text; their licence is the one named here.", *without, "=" * 80, sep="\n")
 
 

@@ -20,7 +20,7 @@ from docs import DOCS
 from peer import TRAWL, check, done
 
 GUIDES = ["../README.md", "tour.md", "cookbook.md", "api.md", "operating.md", "troubleshooting.md", "lake.md", "seqdb.md",
-          "frontier.md"]
+          "frontier.md", "crawling.md", "nutch.md", "testweb.md"]
 END = "end of command"
 
 
@@ -87,7 +87,7 @@ def run(page, port, tools):
                 printed += line
             # Output that has no newline at its end stands before the marker.
             printed += line[: line.index(END)] and line[: line.index(END)] + "\n"
-            if command.endswith("&"):
+            if command.endswith("&") and "--listen" in command:
                 wait_for(port)
             wanted = re.fullmatch(r"\(exit (\d+)\)", expected[-1]) if expected else None
             if wanted:

@@ -71,4 +71,18 @@ words = {
 for kind in sorted(kinds):
     shown = words.get(kind, "`" + kind.removeprefix("index/<segment>/") + "`")
     check(shown in text, f"docs/formats describe {kind}")
+
+# The queries of docs/formats as printed, but for the numbers of the dataset and its commit.
+(query,) = blocks("formats/lake-layout.md", "Reading a lake", "sql")
+commit = sorted(pathlib.Path("datasets/1/commits").iterdir())[-1]
+for statement in query.replace("datasets/7/commits/0000000003.json", str(commit)).split(";")[:-1]:
+    answer = db.sql(statement)
+counts = answer.fetchall()
+check(sum(n for _, n in counts) == 3500, "the query of docs/formats/lake-layout.md finds the rows of a dataset", counts)
+os.chdir("..")
+for out in ("out", "runs/a", "runs/b"):
+    trawl("crawl", "http://127.0.0.1:9/", "--out", out, "-q", status=1)
+(queries,) = blocks("formats/captures.md", "Queries", "sql")
+answers = [db.sql(statement).fetchall() for statement in queries.split(";")[:-1]]
+check(len(answers) == 5 and answers[0] == [(0, 2)] and answers[4] == [(4,)], f"the queries of docs/formats/captures.md: {answers}")
 done()

@@ -46,7 +46,7 @@ HOSTILE = f"""<!doctype html><html><head><title>quiet</title>
 SVG = f"""<svg xmlns="http://www.w3.org/2000/svg" onload="document.title='ran'"><script>fetch('{AT}/svg')</script>
 <image href="{AT}/svgimage"/></svg>""".encode()
 
-# Captures that attack whoever looks at them.
+# Captures that attack the browser that opens them.
 types = {"page": (b"text/html", HOSTILE), "odd": (b"TEXT/HTML ;charset=utf-7", HOSTILE), "none": (None, HOSTILE), "svg": (b"image/svg+xml", SVG),
          "xhtml": (b"application/xhtml+xml", HOSTILE), "png": (b"image/png", HOSTILE), "plain": (b"text/plain", HOSTILE),
          "js": (b"text/javascript", b"document.title = 'ran'"), "json": (b"application/json", HOSTILE), "xml": (b"text/xml", SVG)}
@@ -113,7 +113,7 @@ with serve() as at, browser() as chrome:
         page.goto(f"{at}/#/")
         page.until("document.body.innerText.includes('Datasets')")
         # Three parts hold the same 80 names, and evil.example is one.
-        check("≤" not in page.text() and "81" in page.text(), f"{device}: what is known exactly is told exactly", page.text())
+        check("≤" not in page.text() and "81" in page.text(), f"{device}: exact counts are shown as exact", page.text())
         for typed in ("HTTPS://user@www.evil.example:8080/a/b?c#d", "www.evil.example/path", "evil.example"):
             page.goto(f"{at}/#/")
             page.evaluate(f"document.getElementById('box').value = {json.dumps(typed)}")

@@ -7,7 +7,8 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cdx_toolkit
-from peer import check, done
+from docs import blocks
+from peer import check, done, run
 from served import crawl, ingest, serve
 from servers import free_port, responses, started
 
@@ -25,24 +26,21 @@ with serve() as at:
     good = sorted(c["url"] for c in fetcher.iter(f"{host}/*", filter=["status:200"]) if not c["url"].endswith("/robots.txt"))
     check(good == sorted(u for u in mine if truth[u][0] == 200), "and those with a status", len(good))
 
+    (script,) = blocks("api.md", "Web-archive clients", "python")
+    printed = run(sys.executable, "-c", script.replace("http://127.0.0.1:8080", at).replace("example.com/*", f"{host}/*"))
+    check(len(printed.splitlines()) == min(10, len(mine) + 1) and host in printed, "the lines of docs/api.md print captures", printed)
+
     port = free_port()
-    pathlib.Path("config.yaml").write_text(f"""
-collections:
-  # The address of a CDX server, and below which path it replays.
-  cdx: "cdx+{at}/cdx /web"
-  # Its lines as CDXJ, the records from WARC files that pywb reads itself.
-  files:
-    index: {{type: cdx, api_url: "{at}/cdx?url={{url}}&closest={{closest}}&sort=closest&output=cdxj", replay_url: ""}}
-    archive_paths: {pathlib.Path("crawl").resolve()}/
-  # TimeGate, TimeMap and mementos, found below one address.
-  memento: "memento+{at}/web/"
-""")
+    # As docs/api.md prints it: the CDX server with what it replays; its lines as CDXJ, with the WARC files that pywb reads itself;
+    # TimeGate, TimeMap and mementos below one address.
+    (config,) = blocks("api.md", "Web-archive clients", "yaml")
+    pathlib.Path("config.yaml").write_text(config.replace("http://127.0.0.1:8080", at).replace("/data/warcs", str(pathlib.Path("crawl").resolve())))
     with started("wayback", "-p", port, "--bind", "127.0.0.1", port=port):
         def ask(path):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
                 return answer.read()
         sample = sorted(pages)[:: max(1, len(pages) // 12)][:12]
-        for way in ("cdx", "files", "memento"):
+        for way in ("by-cdx", "by-cdxj", "by-memento"):
             for url in sample:
                 # `id_` is the page as captured, without pywb's own changes.
                 body = ask(f"{way}/20991231235959id_/{url}")

@@ -155,7 +155,11 @@ fn is_flag(arg: &OsStr) -> bool {
 
 /// An error of clap's, reworded to say which numbers are accepted, and that a value is not from the command line: a flag that was
 /// not given cannot be wrong.
-pub fn plain(error: clap::Error, command: &clap::Command) -> clap::Error {
+pub fn plain(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        // "To pass '--lake' as a value, use '-- --lake'": a flag of another command was meant, not a value.
+        error.remove(ContextKind::Suggested);
+    }
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),
@@ -163,7 +167,12 @@ pub fn plain(error: clap::Error, command: &clap::Command) -> clap::Error {
     let number = std::error::Error::source(&error).and_then(expected_number);
     let (arg, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
     let is_value = matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) && !value.is_empty();
-    let is_set = is_value && !std::env::args_os().any(|typed| typed.to_string_lossy().ends_with(&value));
+    let is_typed = |is: &dyn Fn(&str) -> bool| std::env::args_os().any(|typed| is(&typed.to_string_lossy()));
+    // An empty variable is a flag without a value.
+    let flag = arg.split([' ', '=', '[']).next().unwrap_or_default();
+    let is_empty = error.kind() == ErrorKind::InvalidValue && value.is_empty() && flag.starts_with("--");
+    let is_set = is_value && !is_typed(&|typed| typed.ends_with(&value))
+        || is_empty && !is_typed(&|typed| typed == flag || typed.starts_with(&format!("{flag}=")));
     let origin = if is_set { " (set by an environment variable or by trawl.toml)" } else { "" };
     let message = match number {
         Some(expected) => {

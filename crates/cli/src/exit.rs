@@ -19,7 +19,7 @@ impl Status {
     }
 }
 
-/// The code for a result; a failure is told on stderr.
+/// The code for a result; a failure is printed on stderr.
 pub fn code(result: anyhow::Result<Status>) -> ExitCode {
     match result {
         Ok(Status::Done) => ExitCode::SUCCESS,

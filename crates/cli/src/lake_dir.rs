@@ -91,7 +91,7 @@ pub fn tell_usage() {
         sum.bytes_read += usage.bytes_read;
     }
     let (requests, retries, bytes) = (sum.requests, sum.retries, sum.bytes_read);
-    // Nobody left to tell is no reason to fail.
+    // A closed stderr is not a reason to fail.
     let _ =
         writeln!(std::io::stderr(), "{requests} requests ({retries} of them retries), {bytes} bytes read from servers");
 }
@@ -160,6 +160,13 @@ pub fn must_take_copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let place = |dir: &Path| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     if place(from) == place(to) {
         bail!("{} and {} are the same lake: a copy goes to another place", from.display(), to.display());
+    }
+    // A place that is not there yet lies in the nearest directory that is.
+    let dir =
+        |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
+    let around = || to.ancestors().find_map(|path| dir(path).ok());
+    if address(from).is_none() && address(to).is_none() && around().is_some_and(|dir| dir.starts_with(place(from))) {
+        bail!("{} is inside the lake {}: a copy goes to another place", to.display(), from.display());
     }
     if address(to).is_none() && has_other(to, &["index", "datasets", "urls", "tmp"]) {
         bail!("{} holds something else: a copy goes to an empty or new place, or to an earlier copy", to.display());

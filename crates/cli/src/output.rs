@@ -165,7 +165,7 @@ fn csv_field(value: Option<&serde_json::Value>) -> String {
 
 /// An error for people on stderr, `--quiet` or not.
 pub fn complain(text: &str) {
-    // If stderr is gone as well there is nobody left to tell.
+    // If stderr is gone as well, the error cannot be reported.
     let _ = writeln!(io::stderr(), "trawl: {}", harmless_lines(&shown(text)));
 }
 

@@ -21,7 +21,7 @@ pub struct QueueArgs {
     max_pages_per_host: Option<u64>,
 
     /// Pause between two requests to a host; a longer crawl-delay in its robots.txt wins
-    #[arg(long, default_value = "1s", value_parser = duration)]
+    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = duration)]
     delay: Duration,
 
     /// Requests to a host at once; more than 1 is impolite unless the host is yours
@@ -37,7 +37,7 @@ pub struct QueueArgs {
     max_attempts: u32,
 
     /// First pause after 429, 503 or a failure; doubled each time
-    #[arg(long, default_value = "60s", value_parser = duration)]
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = duration)]
     backoff: Duration,
 }
 

@@ -174,7 +174,7 @@ pub struct Setting {
     pub name: String,
     /// `TRAWL_LAKE_INGEST_MEMORY`.
     pub environment: String,
-    /// The value in force when nobody says otherwise.
+    /// The default value.
     pub default: String,
     /// What it does and what it costs.
     pub help: String,

@@ -32,7 +32,7 @@ pub fn nonce() -> anyhow::Result<String> {
 
 /// Record ids. A page takes several, so they are drawn in blocks: one system call for 256 of them.
 pub fn ids() -> anyhow::Result<Arc<dyn IdSource>> {
-    // Asked once before the work begins: a system without randomness is told then, not in the middle of a crawl.
+    // Asked once before the work begins: a system without randomness is reported then, not in the middle of a crawl.
     random_bytes()?;
     let drawn = Mutex::new(Vec::new());
     Ok(Arc::new(move || {

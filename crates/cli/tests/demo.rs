@@ -22,6 +22,17 @@ fn demo_checks_itself() {
 }
 
 #[test]
+fn demo_reports_a_port_that_is_taken_before_it_makes_anything() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = trawl(dir.path()).args(["demo", "--listen", &port]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("choose another address"), "{}", stderr(&output));
+    assert!(!dir.path().join("trawl-demo").exists());
+}
+
+#[test]
 fn demo_does_not_touch_a_directory_it_did_not_make() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("trawl-demo")).unwrap();

@@ -63,7 +63,7 @@ fn wrong_seeds_and_places_leave_nothing_behind() {
         "ftp://a.example/: only http and https URLs can be crawled",
     );
     refused(dir, &["crawl", "http://", "--out", "o"], "http:// is not a URL");
-    refused(dir, &["crawl", "sedes.txt", "--out", "o"], "seeds sedes.txt: No such file");
+    refused(dir, &["crawl", "sedes.txt", "--out", "o"], "cannot open sedes.txt: No such file");
     // No name server answers there.
     let nobody = ["--resolver", "127.0.0.1:9", "--dns-timeout", "1s", "--dns-attempts", "1"];
     refused(
@@ -265,7 +265,8 @@ fn settings_that_set_nothing_are_refused() {
     assert_eq!(typo.status.code(), Some(2));
     assert!(stderr(&typo).contains("TRAWL_LAKE_INGEST_MEMROY: there is no setting by that name"), "{}", stderr(&typo));
     // A wrong value that is not on the command line is said to come from elsewhere.
-    for (name, value) in [("TRAWL_QUIET", "maybe"), ("TRAWL_CRAWL_DELAY", "soon"), ("TRAWL_CRAWL_DEPTH", "many")] {
+    let wrong = [("QUIET", "maybe"), ("CRAWL_DELAY", "soon"), ("CRAWL_DEPTH", "many"), ("CRAWL_DIGESTS", "")];
+    for (name, value) in wrong.map(|(name, value)| (format!("TRAWL_{name}"), value)) {
         let mut wrong = trawl(dir.path());
         let wrong = wrong.env(name, value).args(["crawl", "http://a.example/", "--out", "o"]).output().unwrap();
         assert_eq!(wrong.status.code(), Some(2));

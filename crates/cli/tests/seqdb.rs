@@ -171,7 +171,10 @@ fn what_is_wrong_is_said_and_harms_nothing() {
     assert!(run(dir, &["seqdb", "list", "w.kvseq"], 0).starts_with("a\t1\nc\t3\n"));
 
     std::fs::write(dir.join("text"), "not a container").unwrap();
-    assert!(fails(dir, &["seqdb", "list", "text"]).contains("text@0: expected \"#!WINKME\""));
+    assert!(
+        fails(dir, &["seqdb", "list", "text"])
+            .contains("text@0: expected a seqdb file, which begins with \"#!WINKME\"")
+    );
     assert!(fails(dir, &["seqdb", "list", "absent"]).contains("absent"));
     assert!(fails(dir, &["seqdb", "get", "w.hindex", "a"]).contains("expected kvseq, found FORMAT 32"));
     assert!(fails(dir, &["seqdb", "get", "w.kvseq", "--pointer", "4097"]).contains("w.kvseq@4097"));

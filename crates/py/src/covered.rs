@@ -37,7 +37,7 @@ fn archives_in(index: &Path) -> Result<Vec<PathBuf>> {
 /// Refuses an index of captures beside what has the same captures: archives that it lists or another index of them, whether they are
 /// named in this call or were taken before.
 pub fn refuse_twice(files: &[PathBuf], known: &[KnownSource]) -> Result<()> {
-    // Of an index that changed since it was taken nobody knows what it listed.
+    // If an index changed since it was taken, what it listed then is unknown.
     let is_same = |index: &Path, size: u64| index.metadata().is_ok_and(|found| found.is_file() && found.len() == size);
     for identity in known.iter().map(|known| &known.identity) {
         let index = Path::new(&identity.uri);

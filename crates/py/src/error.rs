@@ -140,7 +140,7 @@ fn of_store(error: &trawl_store::Error) -> Class {
     }
 }
 
-/// What went wrong with a lake that was asked. A file that it lacks is damage, and not what was asked for: whoever took the one for the
+/// What went wrong with a lake that was asked. A file that it lacks is damage, and not what was asked for: a caller that took the one for the
 /// other would answer that there are no rows.
 fn of_lake(error: &(dyn StdError + 'static)) -> Class {
     match class(error) {

@@ -1,7 +1,7 @@
-//! Batches made by a thread, read by whoever wants them.
+//! Batches made by one thread and read by another.
 //!
 //! The lake and the archives push rows; Arrow's consumers pull batches. A thread stands between, with room for two batches:
-//! it waits when nobody reads, and ends when the reader is dropped.
+//! it waits while the reader does not read, and ends when the reader is dropped.
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -17,12 +17,12 @@ pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 /// Where a maker puts its batches.
 pub struct Sink {
     batches: SyncSender<Result<RecordBatch, ArrowError>>,
-    /// Set when nobody reads any more.
+    /// Set when the reader is gone.
     pub cancel: Cancel,
 }
 
 impl Sink {
-    /// Hands over a batch; `false` when nobody reads any more.
+    /// Hands over a batch; `false` when the reader is gone.
     pub fn push(&self, batch: RecordBatch) -> bool {
         self.batches.send(Ok(batch)).is_ok()
     }
@@ -46,7 +46,7 @@ impl Feed {
         let sink = Sink { batches: send, cancel: cancel.clone() };
         std::thread::Builder::new().name("trawl rows".into()).spawn(move || {
             if let Err(error) = make(&sink) {
-                // The reader may be gone, and then nobody needs the error.
+                // The reader may be gone, and then the error is not needed.
                 let _ = sink.batches.send(Err(ArrowError::ExternalError(error)));
             }
         })?;

@@ -18,7 +18,7 @@ pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, work: impl FnOnce() -> T + 
         let (send, receive) = sync_channel(1);
         let receive = Mutex::new(receive);
         let worker = thread::Builder::new().name("trawl".into()).spawn_scoped(scope, move || {
-            // Nobody listens any more when the call was interrupted.
+            // The receiver is gone if the call was interrupted.
             let _ = send.send(work());
         });
         let worker = worker.map_err(|problem| crate::error::of(&problem))?;

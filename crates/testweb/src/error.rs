@@ -17,7 +17,7 @@ pub enum Error {
         found: String,
     },
     /// A listening socket could not be opened.
-    #[error("{addr}: expected a free address to listen on: {source}")]
+    #[error("cannot listen on {addr}: {source}; choose another port, or 0 for any free one")]
     Listen {
         /// The address asked for.
         addr: String,

@@ -189,7 +189,7 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::from_findings(lines == 0 || damaged > 0 || some_twice))
 }
 
-/// Names that several files have: lines about them name the way to the file, too, or nobody could tell which one they are about.
+/// Names that several files have: lines about them name the whole path, so that readers know which one they are about.
 fn shared_names(archives: &[Found], fs: &Arc<dyn Fs>) -> BTreeSet<String> {
     let (mut names, mut shared) = (BTreeSet::new(), BTreeSet::new());
     // An archive that cannot be opened is reported when it is read.

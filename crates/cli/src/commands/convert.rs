@@ -65,7 +65,7 @@ pub struct Args {
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let Some((target, sources)) = args.paths.split_last() else { bail!("no target") };
     if target.exists() && !args.overwrite {
-        bail!("{} is there already: choose another name, or --overwrite it", target.display());
+        bail!("{} exists already: choose another name, or replace it with --overwrite", target.display());
     }
     let (fs, registry) = system::archives();
     let mut files = Vec::new();
@@ -103,8 +103,8 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
             writeln!(w, "  left out, because it is not part of a capture: {what}, {} records", show_count(*count))?;
         }
         for (what, count) in &done.dropped {
-            let (what, times) = (what.in_words(), show_count(*count));
-            writeln!(w, "  dropped, because the target cannot carry it: {what}, {times} times")?;
+            let times = if *count == 1 { "once".to_owned() } else { format!("{} times", show_count(*count)) };
+            writeln!(w, "  dropped, because the target cannot carry it: {}, {times}", what.in_words())?;
         }
         Ok(())
     })?;

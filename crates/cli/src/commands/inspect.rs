@@ -59,7 +59,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     for path in &args.paths {
         match inspect_path(path, &args, out) {
             Ok(found) => damaged |= found,
-            // The only path, or nobody reads on: that is the result of the command.
+            // The only path, or a closed pipe: that is the result of the command.
             Err(error) if args.paths.len() == 1 || exit::is_closed_pipe(&error) => return Err(error),
             Err(error) => {
                 failed += 1;

@@ -46,7 +46,7 @@ pub struct Args {
     max_waiting: usize,
 
     /// Longest time that a query waits before it is refused with 503
-    #[arg(long, default_value = "1s", value_parser = duration, help_heading = "Limits")]
+    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = duration, help_heading = "Limits")]
     max_wait: Duration,
 
     /// Exports sent at once, and as many captures and CDX answers; more wait
@@ -63,27 +63,27 @@ pub struct Args {
     max_connections: usize,
 
     /// Longest time for an answer
-    #[arg(long, default_value = "30s", value_parser = duration, help_heading = "Limits")]
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration, help_heading = "Limits")]
     timeout: Duration,
 
     /// How long a search among rows may take before it answers with what it has found
-    #[arg(long, default_value = "2s", value_parser = duration, help_heading = "Limits")]
+    #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = duration, help_heading = "Limits")]
     budget: Duration,
 
     /// Longest time for an export or a capture
-    #[arg(long, default_value = "1h", value_parser = duration, help_heading = "Limits")]
+    #[arg(long, default_value = "1h", value_name = "DURATION", value_parser = duration, help_heading = "Limits")]
     stream_timeout: Duration,
 
     /// Longest time for the head of a request
-    #[arg(long, default_value = "15s", value_parser = duration, help_heading = "Limits")]
+    #[arg(long, default_value = "15s", value_name = "DURATION", value_parser = duration, help_heading = "Limits")]
     head_timeout: Duration,
 
     /// Close a connection that is idle for this long
-    #[arg(long, default_value = "60s", value_parser = duration, help_heading = "Limits")]
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = duration, help_heading = "Limits")]
     idle_timeout: Duration,
 
     /// How often to check the lake, tokens and certificates for changes
-    #[arg(long, default_value = "1s", value_parser = duration)]
+    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = duration)]
     poll: Duration,
 
     /// File of tokens and their principals; without it, everyone sees the public datasets
@@ -136,6 +136,9 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         (None, None) => None,
         _ => bail!("--tls-cert and --tls-key go together"),
     };
+    if args.idle_timeout.is_zero() {
+        bail!("--idle-timeout: expected more than 0s, found 0s, in which no request can arrive");
+    }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let log = args.log;
     let config = Config {

@@ -89,7 +89,7 @@ struct WebArgs {
 /// Lists every rule that a crawler broke, from the web's own log
 ///
 /// Checks politeness per host and address, crawl-delay and Retry-After, robots.txt, pages fetched twice or never, and more. Give
-/// the same web and the settings of the crawl. Exit code 1 when a rule was broken.
+/// the same web and the settings of the crawl, which must have run with --scope any. Exit code 1 when a rule was broken.
 ///
 /// Example: trawl testweb judge requests.log --depth 3 --delay 5ms
 #[derive(Debug, clap::Args)]
@@ -105,7 +105,7 @@ struct JudgeArgs {
     depth: Option<u32>,
 
     /// The crawl's delay between requests to a host
-    #[arg(long, default_value = "1s", value_parser = duration)]
+    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = duration)]
     delay: Duration,
 
     /// Product token of the crawler's user agent

@@ -34,7 +34,7 @@ pub enum Op {
     CreateDir,
     /// Listing a directory.
     List,
-    /// Asking for length or kind.
+    /// Asking for length or kind. Messages call it "open": it is the first thing done with a file that a user names.
     Metadata,
     /// Locking a file.
     Lock,
@@ -51,17 +51,17 @@ impl fmt::Display for Op {
             Op::Create => "create",
             Op::Read => "read",
             Op::Write => "write",
-            Op::SetLen => "set length",
+            Op::SetLen => "change the length of",
             Op::Sync => "sync",
             Op::SyncDir => "sync directory",
-            Op::Rename => "rename",
+            Op::Rename => "rename a file to",
             Op::Remove => "remove",
             Op::CreateDir => "create directory",
             Op::List => "list",
-            Op::Metadata => "read metadata",
+            Op::Metadata => "open",
             Op::Lock => "lock",
             Op::Map => "map",
-            Op::Advise => "advise",
+            Op::Advise => "read ahead in",
         })
     }
 }
@@ -71,7 +71,7 @@ impl fmt::Display for Op {
 #[non_exhaustive]
 pub enum Error {
     /// The system refused an operation.
-    #[error("{}{}: {op}: {source}", .path.display(), at(.offset))]
+    #[error("cannot {op} {}{}: {source}", .path.display(), at(.offset))]
     Io {
         /// What was attempted.
         op: Op,
@@ -201,8 +201,13 @@ mod tests {
     #[test]
     fn messages_say_where_and_what() {
         let source = || io::Error::from(io::ErrorKind::StorageFull);
-        assert_eq!(Error::io(Op::Rename, "a/b", source()).to_string(), "a/b: rename: no storage space");
-        assert_eq!(Error::io_at(Op::Write, "a/b", 81920, source()).to_string(), "a/b@81920: write: no storage space");
+        assert_eq!(Error::io(Op::Rename, "a/b", source()).to_string(), "cannot rename a file to a/b: no storage space");
+        assert_eq!(
+            Error::io_at(Op::Write, "a/b", 81920, source()).to_string(),
+            "cannot write a/b@81920: no storage space"
+        );
+        let missing = Error::io(Op::Metadata, "a/b", io::ErrorKind::NotFound.into());
+        assert_eq!(missing.to_string(), "cannot open a/b: entity not found");
         let short = Error::Short { path: "f".into(), offset: 3, wanted: 8, found: 2 };
         assert_eq!(short.to_string(), "f@3: expected 8 bytes, found 2");
     }

@@ -137,7 +137,7 @@ pub struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// Bytes of a file that formats are told by.
+    /// Bytes of a file by which its format is recognised.
     pub const HEAD_BYTES: usize = 512;
 
     /// Its name in lower case, without the directory.

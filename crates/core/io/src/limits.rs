@@ -41,7 +41,7 @@ impl Claim<'_> {
 }
 
 /// Passes bytes through and fails, rather than ends, once more than `limit` of them came: for decompressed data whose
-/// size nobody vouches for.
+/// size that nothing vouches for.
 #[derive(Debug)]
 pub struct CappedReader<R> {
     inner: R,

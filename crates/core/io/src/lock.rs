@@ -45,7 +45,7 @@ pub struct LockFile {
 }
 
 impl LockFile {
-    /// Takes the lock at `path`, leaving `holder` there for whoever is refused; see [`describe_holder`].
+    /// Takes the lock at `path`, leaving `holder` there for processes that are refused; see [`describe_holder`].
     pub fn acquire(path: &Path, holder: &str) -> Result<Self, LockError> {
         Self::acquire_in(&RealFs, path, holder)
     }
@@ -57,7 +57,7 @@ impl LockFile {
             if !file.try_lock()? {
                 return Err(LockError::Held { path: path.into(), holder: describe(&*file)? });
             }
-            // Whoever removes lock files (see `release_and_remove`) may have done so since we opened this one.
+            // Another process may have removed the lock file (see `release_and_remove`) since we opened it.
             if still_named(fs, path, &*file)? {
                 file.set_len(0)?;
                 file.write_at(0, holder.as_bytes())?;
@@ -145,7 +145,7 @@ mod tests {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // The name is written after the lock is taken, so whoever reads it finds the lock held.
+        // The name is written after the lock is taken, so a process that reads it finds the lock held.
         while !std::fs::read_to_string(&path).is_ok_and(|name| name == "somebody") {
             assert!(child.try_wait().unwrap().is_none(), "the holder ended early");
             std::thread::sleep(std::time::Duration::from_millis(5));

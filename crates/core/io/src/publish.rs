@@ -36,7 +36,7 @@ pub enum Outcome {
 ///     or  sync file -> rename unless <name> exists -> sync dir   exactly one of several writers wins
 /// drop    the temporary file is removed, nothing appears
 /// ```
-/// A temporary file that nobody locks is a leftover of a dead process: [`remove_leftovers`].
+/// A temporary file that no process locks is a leftover of a dead one: [`remove_leftovers`].
 #[derive(Debug)]
 pub struct AtomicFile {
     fs: Arc<dyn Fs>,
@@ -53,7 +53,7 @@ impl AtomicFile {
         let label = path.file_name().ok_or_else(|| {
             Error::io(Op::Create, path, io::Error::new(io::ErrorKind::InvalidFilename, "path has no file name"))
         })?;
-        let (temp, file) = create_temp(&**fs, parent(path), label)?;
+        let (temp, file) = create_temp(&**fs, parent(path), label).map_err(|error| named(error, path))?;
         Ok(AtomicFile { fs: fs.clone(), path: path.into(), temp, writer: FileWriter::new(file, 0), pending: true })
     }
 
@@ -125,6 +125,14 @@ impl Drop for AtomicFile {
             // Nothing more can be done about a failure: the leftover is recognisable and unlocked.
             let _ = self.fs.remove_file(&self.temp);
         }
+    }
+}
+
+/// An error about the file that the caller asked for: it does not know the temporary one.
+fn named(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Io { op, source, .. } => Error::io(op, path, source),
+        error => error,
     }
 }
 

@@ -52,7 +52,7 @@ pub trait Archive: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Prints entries that are not captures and says how many; `None` if it holds none of such. Damaged places are told to
+    /// Prints entries that are not captures and says how many; `None` if it holds none of such. Damaged places are reported to
     /// `on_damage` and passed over where what is behind them can be found.
     fn list(
         &self,
@@ -195,7 +195,7 @@ pub struct Checked {
     pub unlisted: u64,
 }
 
-/// How many different names of a breakdown are told apart; what comes after counts as `other`.
+/// How many different names of a breakdown are kept apart; further ones count as `other`.
 const MAX_NAMES: usize = 100_000;
 /// Damaged places that are listed.
 const MAX_DAMAGE: usize = 100;
@@ -217,16 +217,16 @@ pub struct Inspection {
     pub inside: Option<String>,
     /// The format.
     pub format: String,
-    /// What people are told beside the format.
+    /// What is printed beside the format, for people.
     #[serde(skip)]
     pub format_note: Option<String>,
-    /// What only programs are told.
+    /// What only `--json` prints.
     #[serde(flatten)]
     pub details: Map<String, Value>,
     /// Numbers and texts in the order they are shown. A name that ends in `_bytes` is a size.
     #[serde(flatten)]
     pub facts: Map<String, Value>,
-    /// What only people are told.
+    /// What only the text for people has.
     #[serde(skip)]
     pub remarks: Vec<String>,
     /// Counts by something: `statuses`, `hosts`.

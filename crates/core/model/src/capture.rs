@@ -200,7 +200,7 @@ named! {
         Denied = "denied",
         /// robots.txt could not be had, so nothing may be fetched for now.
         Unavailable = "unavailable",
-        /// Nobody asked: the operator said so by name.
+        /// Not asked, because the operator named the host.
         Ignored = "ignored",
     }
 }
@@ -218,13 +218,13 @@ named! {
         DnsRefused = "dns_refused",
         /// Any other trouble with the name.
         DnsFailure = "dns_failure",
-        /// Nobody listens.
+        /// The port is closed.
         ConnectRefused = "connect_refused",
         /// No connection in time.
         ConnectTimeout = "connect_timeout",
         /// No way there.
         NoRoute = "no_route",
-        /// Only addresses outside the public web, which nobody allowed.
+        /// Only addresses outside the public web, which are not allowed for this host.
         PrivateAddress = "private_address",
         /// The handshake failed, or `--tls verify` refused the certificate.
         TlsFailure = "tls_failure",

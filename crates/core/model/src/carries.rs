@@ -110,7 +110,7 @@ impl Carries {
             Capability::Facts => *facts != plain,
             // Of these a sink itself knows.
             Capability::ManyPerUrl | Capability::OtherRecords | Capability::Codings | Capability::LongBodies => false,
-            // Told as a revisit.
+            // Reported as a revisit.
             Capability::NotModified => false,
         };
         self.missing().filter(|capability| has(*capability)).collect()

@@ -38,7 +38,7 @@ pub trait UrlSource: Send + Sync {
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError>;
 
     /// As [`UrlSource::read`], and tells what else there is, and where it begins. With the records among it ([`Aside::Record`]),
-    /// every record of a source is told exactly once.
+    /// every record of a source is reported exactly once.
     fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         let _ = aside;
         self.read(split, each)

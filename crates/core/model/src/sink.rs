@@ -73,7 +73,7 @@ pub trait CaptureSink: Send {
     /// What this container can carry.
     fn carries(&self) -> Carries;
 
-    /// Prepares and commits: for whoever has one thread.
+    /// Prepares and commits: for callers with one thread.
     fn write(&mut self, capture: Capture<'_>) -> Result<Option<Place>, DoorError> {
         let prepared = self.preparer().prepare(capture)?;
         self.commit(prepared)

@@ -1,7 +1,7 @@
 //! Sorted records that pass from one process to another: sections of a file, and the merge of sections of many files.
 //!
 //! ```text
-//! file    section │ section │ …        each some blocks ([`crate::block`]), sorted; what reading one takes is told beside it
+//! file    section │ section │ …        each some blocks ([`crate::block`]), sorted; how to read one is stored beside it
 //! ```
 //! Neighbouring sections whose records are in order are one section, too: [`Section::join`].
 
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::{File, Mode, Op};
 
-/// Raw bytes of a block: whoever merges a thousand sections holds two of each.
+/// Raw bytes of a block: a merge of a thousand sections holds two of each.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// What [`Section::block`] and [`Section::key`] may claim, since room is made on their word: records are below 32 MiB.

@@ -173,7 +173,7 @@ impl RunWriter {
         self.blocks.push(key, value, shared, &mut self.file)
     }
 
-    /// Ends the run. It is a scratch file and not synced: after a power cut nobody asks for it.
+    /// Ends the run. It is a scratch file and not synced: after a power cut it is not needed.
     pub fn finish(mut self) -> Result<Run> {
         (self.run.records, self.run.need) = self.blocks.end(&mut self.file)?;
         self.file.flush_buffer()?;

@@ -114,7 +114,7 @@ impl Builder {
         self
     }
 
-    /// Who sorts, for whoever finds the lock beside the temporary files.
+    /// Who sorts: for a process that finds the lock beside the temporary files.
     pub fn holder(mut self, holder: impl Into<String>) -> Self {
         self.holder = holder.into();
         self
@@ -126,7 +126,7 @@ impl Builder {
         self
     }
 
-    /// Is told how far the work is, at every run and every so many records.
+    /// Called with the progress of the work, at every run and every so many records.
     pub fn on_progress(mut self, f: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(f));
         self

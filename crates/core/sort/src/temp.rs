@@ -51,7 +51,7 @@ impl TempDir {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        // Nobody is left to tell; `clean_leftovers` removes what could not be removed here.
+        // The error cannot be returned from here; `clean_leftovers` removes what could not be removed.
         if remove_tree(&*self.fs, &self.path).is_ok()
             && let Some(lock) = self.lock.take()
         {

@@ -12,7 +12,7 @@ use trawl_io::Result;
 /// Merges sources in order; of equal keys the earlier source's is first.
 pub(crate) struct Tree<S> {
     sources: Vec<S>,
-    /// Per source: 1 + bytes shared with whoever last beat it, or with the last winner; 0 once it is exhausted, so that
+    /// Per source: 1 + bytes shared with the source that last beat it, or with the last winner; 0 once it is exhausted, so that
     /// it loses against all.
     close: Vec<usize>,
     /// Loser at each inner node; node 0 has the winner.

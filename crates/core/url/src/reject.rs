@@ -44,7 +44,7 @@ pub enum Reject {
     /// IDNA refuses the name: bad punycode, a forbidden code point, a joiner or Bidi violation.
     #[error("expected a valid international host name (UTS 46)")]
     HostIdna,
-    /// A host that claims to be an IP address and is none: `[::g]`, `1.2.3.4.5`, `256.0.0.1`.
+    /// A host that looks like an IP address but is not one: `[::g]`, `1.2.3.4.5`, `256.0.0.1`.
     #[error("expected an ip address, found a malformed one")]
     HostIp,
     /// A port that is not a decimal number in range.
@@ -62,11 +62,11 @@ pub enum Reject {
     /// A byte that user information may not hold.
     #[error("expected user information of rfc 3986 characters")]
     Userinfo,
-    /// A first path segment with a colon, which reads as a scheme but is none.
+    /// A first path segment with a colon, which looks like a scheme but is not one.
     #[error("expected a path, found a colon in its first segment")]
     Colon,
     /// The base of a relative link is itself no web URL.
-    #[error("expected a web url as base")]
+    #[error("expected an http or https URL as base")]
     Base,
     /// A SURT without its closing parenthesis or with an impossible host part.
     #[error("expected a surt such as \"com,example)/\"")]

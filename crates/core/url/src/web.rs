@@ -8,8 +8,8 @@ use url::{Position, Url};
 
 use crate::{Reject, odd, plain, raw};
 
-/// An absolute `http` or `https` URL as it is stored, fetched and archived. Parsed once, on its way into a crawl; whoever
-/// gets it after that is told where its parts are.
+/// An absolute `http` or `https` URL as it is stored, fetched and archived. Parsed once, on its way into a crawl; code
+/// that gets it after that also gets the positions of its parts.
 ///
 /// ```
 /// use trawl_url::WebUrl;

@@ -8,7 +8,7 @@
 //!          └──────────┘◄────── ready ───────────────┘     └─────┘
 //! ```
 //! The loop runs on the thread that called [`crate::run`], not on one of the runtime's: the frontier may read its files here.
-//! Every channel is bounded, and the number of captures that are not durable bounds them all: nobody waits for the crawl
+//! Every channel is bounded, and the number of captures that are not durable bounds them all: no thread waits for the crawl
 //! task while it waits for them.
 
 use crate::commit::Item;
@@ -66,7 +66,7 @@ pub(crate) struct Crawl<'a> {
     pub(crate) trouble: Option<String>,
     /// When a server last answered, or the run began: a network that swallows everything gives no error to show.
     pub(crate) answered: Instant,
-    /// Since when all that is left is in backoff and nobody has answered.
+    /// Since when all that is left is in backoff and no host has answered.
     pub(crate) stuck_since: Option<Instant>,
     /// Body bytes of the run, those under way to the archive included.
     pub(crate) spent_bytes: u64,
@@ -228,7 +228,7 @@ impl Crawl<'_> {
         Ok(())
     }
 
-    /// Now, by a clock that nobody sets.
+    /// Now, by a clock that cannot be set.
     pub(crate) fn now(&self) -> UnixMillis {
         let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         UnixMillis(self.base.0.saturating_add(elapsed))
@@ -298,6 +298,7 @@ impl Crawl<'_> {
             rate,
             in_flight: self.in_flight,
             limit: self.governor.limit(),
+            most: self.governor.most(),
             // Nothing comes while only hosts in backoff are left: the rate would promise years.
             eta_s: (self.average > 0.0 && self.stuck_since.is_none()).then(|| {
                 let by_rate = (queued as f64 / self.average).round() as u64;

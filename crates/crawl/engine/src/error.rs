@@ -117,7 +117,11 @@ pub enum Error {
 /// What is wrong with seeds. Errors about the inside of a file name it themselves.
 fn of_seeds(input: &str, source: &DoorError) -> String {
     let (input, text) = (trawl_url::without_userinfo(input), source.to_string());
-    if text.starts_with(&*input) { format!("seeds {text}") } else { format!("seeds {input}: {text}") }
+    match text.strip_prefix("cannot open ") {
+        Some(rest) if rest.starts_with(&*input) => text,
+        _ if text.starts_with(&*input) => format!("seeds {text}"),
+        _ => format!("seeds {input}: {text}"),
+    }
 }
 
 impl From<trawl_frontier::Error> for Error {

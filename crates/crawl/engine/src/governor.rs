@@ -47,7 +47,7 @@ struct Limits {
 /// Whose failure it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blame {
-    /// The host's, or nobody's: it counts.
+    /// Not this machine's: it counts against the host.
     Theirs,
     /// Too much was under way: it is to be fetched again.
     Ours,
@@ -65,7 +65,12 @@ impl Governor {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).limit
     }
 
-    /// A fetch starts: what [`Governor::ended`] is to be told.
+    /// Fetches that may be under way while nothing is wrong.
+    pub(crate) fn most(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).most
+    }
+
+    /// A fetch starts: returns what [`Governor::ended`] needs.
     pub(crate) fn started(&self) -> u32 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).cuts
     }
@@ -75,7 +80,7 @@ impl Governor {
         let silent = match failure {
             None => false,
             Some(ErrorClass::ConnectTimeout | ErrorClass::DnsTimeout | ErrorClass::HeaderTimeout) => true,
-            // Whoever refuses or breaks off is there: that says nothing about the line.
+            // A host that refuses or breaks off is there: that says nothing about the line.
             Some(_) => return Blame::Theirs,
         };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).ended(started, host, silent)

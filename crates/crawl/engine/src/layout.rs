@@ -124,7 +124,7 @@ impl Layout {
                 Err(Error::Occupied { dir: self.out.clone(), found })
             }
             Start::Overwrite => {
-                // The frontier goes first: without it nobody takes half of the old run for something to resume. A crash may have left
+                // The frontier goes first: without it half of the old run does not look like something to resume. A crash may have left
                 // some of it.
                 if fs.exists(&self.frontier)? {
                     self.remove_frontier(&**fs)?;
@@ -236,7 +236,7 @@ mod tests {
         layout.begin(&fs, &registry, Start::Resume, true).unwrap();
         layout.begin(&fs, &registry, Start::Overwrite, true).unwrap();
         assert!(layout.out.join("notes.txt").exists() && !layout.frontier.exists() && !layout.rows(7).exists());
-        // An overwrite that a crash ended leaves files that nobody names.
+        // An overwrite that a crash ended leaves files that are not named anywhere.
         std::fs::create_dir(&layout.frontier).unwrap();
         std::fs::write(layout.frontier.join("base-00000001.meguri"), "x").unwrap();
         layout.begin(&fs, &registry, Start::Overwrite, false).unwrap();

@@ -20,7 +20,7 @@ pub(crate) enum TaskMessage {
     Returned(LeaseId, String),
     /// What came of a lookup; why, if this machine could not make it.
     Resolved(HostId, Result<Option<Address>, String>),
-    /// Nobody could tell the address of a host.
+    /// The address of a host could not be found.
     Unresolved(HostId, ErrorClass, String),
     /// Its event is ready to be committed.
     Ready(Box<Event>),

@@ -86,7 +86,7 @@ pub(crate) fn open(
     let (log, closed) = (progress.log, run.spools.clone());
     let mut state = State::new(config, fs, layout, frontier, run, progress);
     state.read_hosts(&spools, digests.as_deref(), now)?;
-    // The run, and with which settings it was started, is in the log before there is any other file: whoever finds the file
+    // The run, and with which settings it was started, is in the log before there is any other file: a resume that finds the file
     // finds whose it is, and a resume goes on as this start was meant.
     let leg = Leg {
         started_at: now,
@@ -128,7 +128,7 @@ fn parse_note<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> 
         .map_err(|e| Error::Note { what: "a note of a crawl in its frontier's log", found: e.to_string() })
 }
 
-/// A deeper run goes on from the pages at its old limit, whose links are in the spool. At depth 0 nobody looks for links.
+/// A deeper run goes on from the pages at its old limit, whose links are in the spool. At depth 0 links are not looked for.
 fn check_depth(mut run: RunNote, config: &Config, progress: &ProgressNote) -> Result<RunNote, Error> {
     let depth = config.frontier.max_depth;
     if depth > 0 && run.depth == 0 && progress.counts.captures > 0 {

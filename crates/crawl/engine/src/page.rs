@@ -61,7 +61,7 @@ pub(crate) struct Event {
     /// Of a document that should be a sitemap: why it lists less than it could.
     pub unread: Option<String>,
     pub redirect: Option<WebUrl>,
-    /// Why nobody goes where it redirects to.
+    /// Why its redirect is not followed.
     pub bad_redirect: Option<ErrorClass>,
     pub robots: Option<Finding>,
     pub row: CaptureRow,
@@ -95,7 +95,7 @@ pub(crate) fn facts_of(lease: &Lease, run_id: &str) -> CaptureFacts {
         redirect_of,
         depth: lease.depth,
         attempt: lease.attempt,
-        // Nobody asks a robots.txt about itself.
+        // A robots.txt is fetched whatever it says about itself.
         robots: matches!(lease.id, LeaseId::Page(_)).then_some(lease.robots),
         meta_json,
         ..CaptureFacts::default()
@@ -307,7 +307,7 @@ struct Unprepared {
     robots: Option<Finding>,
 }
 
-/// Where a response redirects to, or why nobody goes there.
+/// Where a response redirects to, or why the redirect is not followed.
 fn target(from: &WebUrl, head: &Head<'_>) -> (Option<WebUrl>, Option<ErrorClass>) {
     let Some(to) = head.redirect() else { return (None, None) };
     match from.join(&to) {

@@ -61,7 +61,7 @@ fn meta_of_row(extras: &str) -> Option<String> {
 /// Whether a row of a capture index is that of a robots.txt that a crawl asked for on its own. The next one does so too.
 pub(crate) fn is_robots_file(row: &UrlRecord) -> bool {
     let fields = row.extras.as_deref().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
-    // Nobody asks a robots.txt about itself: its rows have no verdict. It may have been redirected to any URL, often to the first
+    // A robots.txt is fetched whatever it says about itself: its rows have no verdict. It may have been redirected to any URL, often to the first
     // page of its site, whose own row comes later and has the metadata of its seed.
     fields.is_some_and(|fields| fields.contains_key("run_id") && !fields.contains_key("robots"))
 }
@@ -291,7 +291,7 @@ mod tests {
         assert!(
             matches!(&made.outcome, Outcome::Revisit(revisit) if revisit.refers_to_url.as_deref() == Some("http://b.example/"))
         );
-        // A 304 that nobody asked for is an odd answer, and stays one.
+        // A 304 to an unconditional request is an odd answer, and stays one.
         assert!(!Prior::default().unchanged(&mut capture(not, None)));
     }
 }

@@ -123,7 +123,7 @@ pub(crate) struct EventRecord {
     pub sitemaps: Vec<(trawl_frontier::UrlId, WebUrl)>,
     /// Where it redirects to.
     pub to: Option<WebUrl>,
-    /// Why nobody goes where it redirects to.
+    /// Why its redirect is not followed.
     pub bad_to: Option<ErrorClass>,
     /// What the page had besides `links`.
     pub left_out: LinkCounts,

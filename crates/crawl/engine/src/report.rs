@@ -192,6 +192,8 @@ pub struct Progress {
     pub in_flight: usize,
     /// Fetches that may be: fewer than the setting while this machine's line seems too full.
     pub limit: usize,
+    /// The setting, or less where this process may not have as many files open.
+    pub most: usize,
     /// About how many seconds what waits would take at the present rate, or the host with the longest queue at its delay.
     /// Links that are yet to be found are not in it.
     pub eta_s: Option<u64>,

@@ -53,7 +53,7 @@ struct Page {
     redirect: Option<WebUrl>,
     hops: u32,
     meta_json: Option<Arc<str>>,
-    /// Whether a robots.txt or a sitemap names it: it may be as near as a seed, but nobody asked for it.
+    /// Whether a robots.txt or a sitemap names it: it may be as near as a seed, but was not asked for.
     is_sitemap: bool,
 }
 

@@ -78,7 +78,7 @@ fn write(
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                // What nobody wrote down must not get a final name: a resume cuts it off.
+                // What is not in the journal must not get a final name: a resume cuts it off.
                 if committer.is_clean() {
                     committer.finish()?;
                 }
@@ -91,7 +91,7 @@ fn write(
         let is_due = hurry || committer.waiting_bytes() >= rhythm.bytes || Instant::now() >= due;
         if is_due && let Some(synced) = committer.sync()? {
             indexer.closed.push_back(synced.ends.closed.clone());
-            // Nobody listens any more when the crawl failed: what was synced is cut off by a resume.
+            // The receiver is gone when the crawl failed: a resume cuts off what was synced.
             let _ = messages.blocking_send(Message::Synced(synced));
         }
     }

@@ -201,7 +201,7 @@ impl Default for PoolLimits {
 pub struct DnsLimits {
     /// Name servers to ask, each with its port; those of the system when empty.
     pub servers: Vec<SocketAddr>,
-    /// Lookups at once; further ones wait, which counts against nobody. Each holds up to two sockets.
+    /// Lookups at once; further ones wait, which does not count against their hosts. Each holds up to two sockets.
     pub concurrent: usize,
     /// One lookup, all its attempts together.
     pub timeout: Duration,

@@ -77,7 +77,7 @@ pub(crate) struct Conn {
     pub round_trip: Duration,
 }
 
-/// What waits to be read on a connection that nobody has asked anything.
+/// What waits to be read on a connection without a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// Nothing: it may be asked.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Addresses that are kept before those that nobody uses any more are forgotten.
+/// Addresses that are kept before unused ones are forgotten.
 const SWEEP_AT: usize = 4096;
 
 /// Room at an address, until it is dropped. `None` where there is no limit.

@@ -19,7 +19,7 @@ struct Idle {
     /// Origins in the order in which connections were put back; stale entries are skipped.
     order: VecDeque<(Instant, Origin)>,
     count: usize,
-    /// Origins that sent bytes nobody asked for: their connections are used once.
+    /// Origins that sent surplus bytes: their connections are used once.
     distrusted: HashSet<Origin>,
 }
 

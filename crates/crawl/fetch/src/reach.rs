@@ -1,7 +1,7 @@
 //! Whether it is the host that does not answer, or this machine that cannot reach anybody.
 //!
 //! A cable that is pulled, a router that gives up or a link that is full makes every host look dead. So before a timeout is held
-//! against a host: if nobody was heard since its fetch began, servers that answered before are knocked at. If none of
+//! against a host: if no server answered since its fetch began, servers that answered before are tried. If none of
 //! them opens, the trouble is ours.
 
 use std::collections::VecDeque;
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    /// An address of this machine at which nobody listens any more.
+    /// An address of this machine whose port is closed.
     async fn gone(ip: &str) -> SocketAddr {
         TcpListener::bind((ip, 0)).await.unwrap().local_addr().unwrap()
     }

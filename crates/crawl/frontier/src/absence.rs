@@ -123,7 +123,7 @@ impl Host {
 }
 
 impl Frontier {
-    /// Nobody answered at an origin: it rests, or is given up.
+    /// An origin did not answer: it rests, or is given up.
     pub(crate) fn absent(&mut self, id: u32, site: &str, now: i64) {
         let host = &mut self.hosts[id as usize];
         let dice = host.key;

@@ -57,7 +57,7 @@ impl Source {
     }
 }
 
-/// Priority of a URL that nobody gave another.
+/// Default priority of a URL.
 pub const DEFAULT_PRIORITY: f32 = 0.5;
 
 impl Candidate {
@@ -173,7 +173,7 @@ pub enum Next {
     Now,
     /// Nothing before this moment, unless a lease comes back earlier.
     WaitUntil(UnixMillis),
-    /// Nothing before a lease comes back or is settled, or an address is told.
+    /// Nothing before a lease comes back or is settled, or an address becomes known.
     Blocked,
     /// Nothing is left.
     Empty,
@@ -243,7 +243,7 @@ pub enum Settled {
         /// As above.
         depth: u32,
     },
-    /// Nobody leased it, or the lease has expired.
+    /// It is not leased, or the lease has expired.
     Unknown,
 }
 

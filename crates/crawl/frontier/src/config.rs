@@ -40,7 +40,7 @@ pub struct Config {
     pub delay: Duration,
     /// The longest crawl-delay of a robots.txt that is honoured; a longer one counts as this.
     pub crawl_delay_cap: Duration,
-    /// How often a URL is tried at most, up to 255. Attempts that found nobody at home do not count: see `give_up_after`.
+    /// How often a URL is tried at most, up to 255. Attempts that reached no server do not count: see `give_up_after`.
     pub max_attempts: u32,
     /// First wait after 429, 503 or a failure, doubled each time; of a host that does not answer, too.
     pub backoff: Duration,

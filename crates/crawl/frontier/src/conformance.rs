@@ -1,4 +1,4 @@
-//! What every frontier must do, whoever wrote it: a suite that any implementation of [`FrontierApi`] can be run against.
+//! What every frontier must do: a suite that any implementation of [`FrontierApi`] can be run against.
 //!
 //! ```
 //! use trawl_frontier::{Frontier, conformance};
@@ -96,7 +96,7 @@ const RULES: [Rule; 9] = [
     ("a failing page is tried again, and not for ever", tried_again),
     ("trouble of this machine settles nothing", returned),
     ("an address has a limit from the first request on", address_limit),
-    ("a lease that nobody answers expires", expiry),
+    ("a lease without an outcome expires", expiry),
     ("links that are too deep are left out, seeds never", depth),
     ("a limit on pages holds back, and seeds come first", order),
 ];

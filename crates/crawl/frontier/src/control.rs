@@ -1,4 +1,4 @@
-//! What an operator may ask for, and what can be told of a host. Orders are durable with the next batch.
+//! What an operator may ask for, and what the frontier reports about a host. Orders are durable with the next batch.
 
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;
@@ -56,7 +56,7 @@ impl Frontier {
         Ok(true)
     }
 
-    /// Asks a host no more until told otherwise; `false` if nobody knows it.
+    /// Stops asking a host (`paused`), or asks it again; `false` if the host is unknown.
     pub fn pause(&mut self, now: UnixMillis, host: &str, paused: bool) -> Result<bool> {
         self.order(now, host, |host| host.orders.paused = paused)
     }

@@ -60,7 +60,7 @@ impl Frontier {
             if work.len() - before >= n {
                 return Ok(Next::Now);
             }
-            // Nobody is ready: whoever has more on disk is looked up now, all at once.
+            // No host is ready: those with more on disk are looked up now, all at once.
             if self.idle.is_empty() && self.to_refill.is_empty() || !self.refill(now)? {
                 break;
             }
@@ -267,7 +267,7 @@ impl Frontier {
         self.config.lookups.div_ceil(2)
     }
 
-    /// Names up to `n` hosts whose address must be known before they are asked; each is to be told by [`Frontier::ready`].
+    /// Names up to `n` hosts whose address must be known before they are asked; the caller answers each by [`Frontier::ready`].
     pub fn wanted(&mut self, now: UnixMillis, n: usize) -> Vec<Wanted> {
         let now = self.clock.tick(now);
         let mut wanted = Vec::new();

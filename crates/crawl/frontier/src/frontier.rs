@@ -38,7 +38,7 @@ pub struct Frontier {
     pub(crate) sealed: Option<Arc<Memtable>>,
     pub(crate) ready: ReadyBank,
     pub(crate) waiting: WaitHeap,
-    /// Hosts whose address is wanted: those that nobody has asked about, and those that are away.
+    /// Hosts whose address is wanted: those whose address was not asked for yet, and those that are away.
     pub(crate) to_ask: VecDeque<u32>,
     pub(crate) to_ask_again: VecDeque<u32>,
     /// Hosts whose window is nearly empty, and those that have nothing to do before it is refilled.
@@ -72,7 +72,7 @@ pub struct Frontier {
     pub(crate) seeds_open: bool,
     /// Links deeper than this were turned away and are known nowhere.
     pub(crate) turned_away_at: Option<u32>,
-    /// After a restart nobody is asked before this: a host may have been asked that nobody remembers.
+    /// After a restart no host is asked before this: one may have been asked without a record of it.
     pub(crate) floor_ms: i64,
     pub(crate) clock: Clock,
     pub(crate) store: Option<Store>,

@@ -63,7 +63,7 @@ impl FromStr for UrlId {
     }
 }
 
-/// How URLs are told apart.
+/// When two URLs count as the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
     /// By [`key::identity`]: tracking parameters, and the order of parameters with different keys, do not count. For
@@ -95,7 +95,7 @@ impl QueueBy {
 }
 
 impl Identity {
-    /// The id of a URL in queues by host. One that has no key form is told by its spelling.
+    /// The id of a URL in queues by host. One that has no key form is identified by its spelling.
     pub fn of(self, url: &WebUrl) -> UrlId {
         self.in_queue(url, QueueBy::Host).0
     }

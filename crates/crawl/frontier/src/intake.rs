@@ -345,7 +345,7 @@ impl Frontier {
             }
             let Some(host) = self.known_host(id.host()) else { continue };
             let reached = in_reach(&row, &self.config);
-            // Whoever asks for a URL himself gets it, whatever the links to it looked like.
+            // A URL that the operator names is fetched, whatever the links to it looked like.
             let asked_for = row.status == Status::Trapped && candidate.depth == 0;
             // A seed of a long list may be found by a link before it is read. It is a seed all the same.
             let is_seed = candidate.source == Source::Seed && row.found != Found::Seed;

@@ -78,7 +78,7 @@ impl Frontier {
         let rested = now.saturating_add(host.delay_ms(&self.config));
         host.next_ms = host.next_ms.max(rested).max(now.saturating_add(wait));
         if host.is_dead() {
-            // Nobody is asked any more: its URLs are refused without waiting.
+            // The host is not asked any more: its URLs are refused without waiting.
             host.next_ms = now;
         } else if host.next_ms.saturating_sub(now) > LONG_WAIT_MS {
             self.shrink(id);
@@ -96,7 +96,7 @@ impl Frontier {
         self.place(id, now);
     }
 
-    /// Gives back the memory of a window that nobody needs soon.
+    /// Gives back the memory of a window that is not needed soon.
     fn shrink(&mut self, id: u32) {
         let host = &mut self.hosts[id as usize];
         let mut kept = VecDeque::new();
@@ -154,7 +154,7 @@ impl Frontier {
     }
 
     /// A host that was called and whose page is then refused, or that has to wait after all, makes no fetch that ends: without
-    /// this, nobody would call the next in line, and the run would wait for ever.
+    /// this, the next in line would not be called, and the run would wait for ever.
     pub(crate) fn pass_turns_on(&mut self, now: i64) {
         while let Some(ip) = self.turns.pop() {
             let limit = self.address_limit(ip);
@@ -207,7 +207,7 @@ impl Frontier {
             }
         }
         row.note = outcome.note.unwrap_or(0);
-        // Nobody was there to answer for this URL: its origin waits, or is given up, with all its URLs.
+        // No server answered for this URL: its origin waits, or is given up, with all its URLs.
         row.strikes = row.strikes.saturating_add(u8::from(!is_absence(answer)));
         let depth = u32::from(row.depth);
         // Found on a shorter way while it was refused.

@@ -38,7 +38,7 @@ impl Frontier {
         by_chance.or_else(|| host.window.ready.iter().rposition(|(_, row)| may_go(row)))
     }
 
-    /// Whether the best work of a host is a refusal, which asks nobody and waits for nothing.
+    /// Whether the best work of a host is a refusal, which needs no request and waits for nothing.
     pub(crate) fn refuses_next(&self, host: &Host, now: i64) -> bool {
         if host.is_dead() || host.sites.iter().all(|site| site.given_up().is_none()) {
             return host.is_dead();
@@ -121,7 +121,7 @@ impl Frontier {
             Limits::Reached => host.marks.tried_outside,
         };
         let refills = is_used_up && may_find && outside.is_some_and(|due| due <= now || host.is_dead() && due < HELD);
-        // What is refused waits for nobody.
+        // A refusal does not wait.
         let may_refuse = host.sites.iter().any(|site| site.given_up().is_some());
         if refills && (host.next_ms <= now || may_refuse) {
             return self.place_to_refill(id, now);
@@ -150,7 +150,7 @@ impl Frontier {
         self.placed += 1;
     }
 
-    /// Rows whose time has come are ready; all of them, once nobody is asked any more.
+    /// Rows whose time has come are ready; all of them, once no host is asked any more.
     fn promote(&mut self, id: u32, now: i64) {
         let host = &mut self.hosts[id as usize];
         let dead = host.is_dead();

@@ -283,7 +283,7 @@ impl Frontier {
         Ok(any)
     }
 
-    /// What to look for. Their marks stay until they are reaped, so that nobody orders twice.
+    /// What to look for. Their marks stay until they are reaped, so that no host is ordered twice.
     fn orders(&mut self, ids: &mut Vec<u32>, until: i64) -> Vec<Order> {
         ids.sort_unstable_by_key(|id| self.hosts[*id as usize].key);
         ids.dedup();
@@ -384,7 +384,7 @@ impl Frontier {
         }
         host.window.fit();
         host.window.ready.make_contiguous().sort_unstable_by_key(|(rank, _)| std::cmp::Reverse(*rank));
-        // What left the window while files were read is out there, and nobody has looked when it is due.
+        // What left the window while files were read is on disk, and its due time was not looked up.
         host.outside_due = if host.marks.outside_changed { 0 } else { outside_due };
         // All that may go was taken.
         host.marks.tried_outside &= host.outside_due < HELD;

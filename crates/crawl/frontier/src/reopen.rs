@@ -1,5 +1,5 @@
 //! A depth limit that grew. Links beyond the limit are turned away and not kept: most links of a crawl are at its edge. Pages at
-//! the limit are, and whoever noted what they lead to can offer that again.
+//! the limit are, and a caller that noted their links can offer them again.
 
 use crate::error::{Error, Result};
 use crate::frontier::Frontier;

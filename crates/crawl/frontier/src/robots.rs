@@ -20,7 +20,7 @@ const KEPT_BYTES: usize = 500 << 10;
 /// Rules hold at least this long, whatever the settings: with a shorter time and no delay between requests, a robots.txt would be out of date
 /// before the first page, and be asked for for ever.
 const LEAST_TTL_MS: i64 = 1_000;
-/// How long nothing is asked about a host whose address nobody could tell.
+/// How long a host is left alone whose address could not be found.
 const UNKNOWN_HOLDS: Duration = Duration::from_secs(2);
 
 impl Frontier {
@@ -47,7 +47,7 @@ impl Frontier {
         }
     }
 
-    /// Instead of [`Frontier::ready`]: nobody could tell the address, for a reason that may pass. The origin rests, and the page
+    /// Instead of [`Frontier::ready`]: the address could not be found, for a reason that may pass. The origin rests, and the page
     /// that would have been asked for is handed out as refused by the next [`Frontier::lease`], so that the failure is recorded.
     pub fn unresolved(&mut self, now: UnixMillis, id: HostId, class: ErrorClass, message: String) -> Result<()> {
         let (now, HostId(id)) = (self.clock.tick(now), id);
@@ -91,7 +91,7 @@ impl Frontier {
         let Errand { host, site, hops, .. } = errand;
         match answer {
             RobotsAnswer::Unavailable(..) if is_away => {
-                // Nobody was there: the origin waits, or is given up, and says so for all its URLs.
+                // No server was there: the origin waits, or is given up with all its URLs.
                 let state = self.hosts[host as usize].site(&site);
                 state.robots = Robots::Unknown { attempts: state.robots.attempts(), old: state.robots.last_rules() };
                 self.place(host, now);
@@ -212,7 +212,7 @@ impl Frontier {
                 None
             }
             RobotsAnswer::Redirect(_) => return Ok(()),
-            // A name that does not exist, or whose address nobody allowed, has no pages either, and asking again in a minute
+            // A name that does not exist, or whose address is not allowed, has no pages either, and asking again in a minute
             // will not help. Of a name that a redirect led to this says nothing about the pages here.
             RobotsAnswer::Unavailable(class @ (ErrorClass::DnsNxdomain | ErrorClass::PrivateAddress), message)
                 if is_own =>

@@ -48,7 +48,7 @@ impl Block {
 /// The depth of a set that stands for itself and for all that is deeper: where it counts, the row is asked.
 pub(crate) const DEEP: u8 = u8::MAX;
 
-/// In place of the depth of a URL that was found past the limit of redirects: whoever finds it nearer asks its row.
+/// In place of the depth of a URL that was found past the limit of redirects: an offer that finds it nearer asks its row.
 pub(crate) const FAR: u8 = u8::MAX - 1;
 
 /// In place of the depth of a URL that is as near as a seed and was found otherwise, 0 (a seed redirects to it, or a robots.txt names

@@ -17,7 +17,7 @@ impl Frontier {
         (row.url() != url.as_str() && row.status.waits()).then_some(row)
     }
 
-    /// Lets the plainer of two spellings stand for their page as long as nobody knows what robots.txt says of them: a list may have
+    /// Lets the plainer of two spellings stand for their page as long as it is unknown what robots.txt says of them: a list may have
     /// both, and its URLs are all offered before any rules are known. A seed gives way to a seed only.
     pub(crate) fn respell(&mut self, row: &Row, candidate: &Candidate, now: i64) {
         let Candidate { id, url, source, meta_json, .. } = candidate;

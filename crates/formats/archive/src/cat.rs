@@ -16,7 +16,7 @@ use trawl_model::{
 use trawl_url::{AnySpelling, Printed, Redacted, redact, text_of, without_credentials, without_userinfo};
 use trawl_warc::{Record, RecordHeader, WarcReader};
 
-/// A block is put into JSON up to this size; a larger one is told by its digest.
+/// A block is put into JSON up to this size; of a larger one, only its digest is printed.
 const JSON_BLOCK: u64 = 64 << 20;
 
 /// What is printed.
@@ -46,7 +46,7 @@ pub enum Show {
     Decoded,
 }
 
-/// Prints entries of an archive and says how many were found. A damaged place is told to `on_damage` and passed over.
+/// Prints entries of an archive and says how many were found. A damaged place is reported to `on_damage` and skipped.
 pub fn cat(
     found: &Found,
     fs: &Arc<dyn Fs>,
@@ -359,7 +359,7 @@ impl Printer<'_> {
                 Err(bytes) => Block::Base64 { base64: data_encoding::BASE64.encode(bytes.as_bytes()) },
             }
         };
-        // Places name a file without its directory; whoever reads this may be elsewhere.
+        // Places name a file without its directory; the reader may be in another one.
         let own = self.path.file_name().is_some_and(|name| name.to_string_lossy() == *place.file);
         let path = self.path.to_string_lossy();
         let line = JsonRecord {

@@ -13,7 +13,7 @@ use trawl_model::{
     RecordSource, Summary,
 };
 
-/// How often progress is told, in records.
+/// How often progress is reported, in records.
 const REPORT_EVERY: u64 = 256;
 
 /// What was written.
@@ -45,8 +45,8 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// Converts archives into one whose format is told by the name of the target, a file. `strict` fails at the first damage, or
-/// at the first thing that the target cannot carry; then no target appears. Damage that is left out is told to `on_skip`.
+/// Converts archives into one whose format follows from the name of the target, a file. `strict` fails at the first damage, or
+/// at the first thing that the target cannot carry; then no target appears. Damage that is left out is reported to `on_skip`.
 pub fn convert(
     registry: &Registry,
     sources: &[Found],

@@ -170,7 +170,7 @@ fn encode(capture: &Earlier) -> Option<Vec<u8>> {
     u16::try_from(value.len()).ok().map(|_| value)
 }
 
-/// `None` for a value that nobody of us wrote.
+/// `None` for a value that Trawl did not write.
 fn decode(value: &[u8]) -> Option<Earlier> {
     let (date, rest) = value.split_first_chunk::<8>()?;
     let (len, rest) = rest.split_first()?;

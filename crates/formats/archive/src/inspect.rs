@@ -7,7 +7,7 @@ use trawl_captures::{CaptureRow, RowSums};
 use trawl_io::Fs;
 use trawl_model::{Advice, Entry, Inspection, OnProgress, Pick, Progress};
 
-/// How often progress is told, in captures.
+/// How often progress is reported, in captures.
 const REPORT_EVERY: u64 = 256;
 
 /// Describes an archive, with `sample` of its entries: by its own means, else by the rows its captures would have in an index.

@@ -106,7 +106,7 @@ impl ArchiveUrls {
 /// What the lake keeps of a capture: the same as of a row of captures.parquet.
 fn record(row: CaptureRow) -> UrlRecord {
     let mut fields = Fields::default();
-    // A capture whose date nobody could read has the first moment there is.
+    // A capture whose date could not be read has the first moment there is.
     let started_at = row.started_at.unwrap_or(row.fetched_at);
     if started_at != 0 {
         fields.set_ts(UnixMillis(started_at));

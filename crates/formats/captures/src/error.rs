@@ -19,7 +19,7 @@ pub enum Error {
     #[error(transparent)]
     Sort(#[from] trawl_sort::Error),
     /// The file is not a Parquet file, or a damaged one.
-    #[error("{}: expected a Parquet file, found: {source}", .file.display())]
+    #[error("{}: expected a Parquet file, found another format or damage ({source})", .file.display())]
     Parquet {
         /// Which file.
         file: PathBuf,

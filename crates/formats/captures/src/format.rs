@@ -15,7 +15,7 @@ use trawl_model::{
 };
 use trawl_url::AnySpelling;
 
-/// How often progress is told, in rows.
+/// How often progress is reported, in rows.
 const REPORT_EVERY: u64 = 1024;
 
 /// Capture indexes.

@@ -39,7 +39,7 @@ impl RebuildReport {
 pub type OtherRows<'a> = dyn FnMut(&mut RawRecord<'_>, &Place) -> Result<CaptureRow, &'static str> + 'a;
 
 /// Adds a row for every capture of `source`, and for every other record of which `other` makes one. An entry that cannot be read
-/// is told to `on_skip` and left out; anything worse is an error. `progress` hears the number of rows so far now and then.
+/// is reported to `on_skip` and left out; anything worse is an error. `progress` gets the number of rows so far now and then.
 pub fn rebuild(
     source: &mut dyn CaptureSource,
     writer: &mut CapturesWriter,

@@ -75,7 +75,7 @@ impl IndexVerifier {
         Ok(())
     }
 
-    /// Takes the captures of an archive, and what `other` makes rows of, as a rebuild does. What cannot be read is told to
+    /// Takes the captures of an archive, and what `other` makes rows of, as a rebuild does. What cannot be read is reported to
     /// `on_skip`.
     pub fn archive(
         &mut self,

@@ -172,7 +172,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A length or count of things that take at least `least` bytes each: refused when the rest is too short for it, so
-    /// that nobody reserves memory on the word of a damaged value.
+    /// that no caller reserves memory on the word of a damaged value.
     pub fn count(&mut self, least: usize, what: &'static str) -> Decoded<usize> {
         let start = self.clone();
         let claimed = self.i32(what)?;

@@ -23,7 +23,7 @@ pub trait Encode {
     fn put_i32(&mut self, v: i32) {
         self.put(&v.to_be_bytes());
     }
-    /// A length as 32 bits. One that needs more is cut here and harms nobody: its record is over the 31 bits of a record
+    /// A length as 32 bits. One that needs more is cut here, which does no harm: its record is over the 31 bits of a record
     /// length, which writers refuse.
     fn put_len(&mut self, n: usize) {
         self.put_i32(i32::try_from(n).unwrap_or(i32::MAX));

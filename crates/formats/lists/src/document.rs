@@ -8,7 +8,7 @@
 //! }
 //! {"log": {"entries": [ … ]}}         HAR
 //! ```
-//! A list inside an object is not looked for: which one is meant nobody can tell.
+//! A list inside an object is not looked for: it is unknown which one is meant.
 
 use crate::csv::looks_like_url;
 use crate::fields::{Fields, Roles, Value};

@@ -140,6 +140,11 @@ impl Roles {
         self.each.iter().any(|role| matches!(role, Role::Url | Role::Host))
     }
 
+    /// The column that `--time-column` names, if none of the values is the time: a misspelt name would cost all times in silence.
+    pub fn missing_time<'a>(&self, options: &'a Options) -> Option<&'a str> {
+        options.time_column.as_deref().filter(|_| !self.each.contains(&Role::Ts))
+    }
+
     /// A record to which the values can be added.
     pub fn fields(&self) -> Fields {
         Fields { dash_is_none: self.is_cdx, purpose: self.purpose, ..Fields::default() }

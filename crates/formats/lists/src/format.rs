@@ -183,7 +183,7 @@ impl FromStr for Format {
 /// What can be seen of a file without reading it whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
-    /// Its format, if that can be told; `None` for a text that says nothing, too.
+    /// Its format, if it can be recognised; `None` for an ambiguous text, too.
     pub format: Option<Format>,
     /// How it is compressed.
     pub compression: Compression,

@@ -77,7 +77,7 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
         let message = "expected a URL in front of the tab, found a number: read the list as a table (--format tsv)";
         return Err(BadItem::new("columns", message, line));
     }
-    // Another field, or a word of an address that nobody escaped: nothing in the line says which, and as part of the URL a field would
+    // Another field, or a word of an address that was not escaped: nothing in the line says which, and as part of the URL a field would
     // make it that of a page that does not exist.
     if url.split_once(' ').is_some_and(|(first, _)| looks_like_url(first)) {
         let message = "expected a URL, and behind it at most a time, a status or a comment, found a blank and other text: read the list as a table, by --format or the ending of its name: tsv if blanks are part of the URLs, csv with --separator ' ' if they separate fields";
@@ -111,7 +111,7 @@ fn columns(text: &str) -> Columns<'_> {
     // The status may also come in front of the time.
     let (url, status) = before_status(url).filter(|_| status.is_empty()).unwrap_or((url, status));
     let (url, ts) = (url.trim(), ts.trim());
-    // Where blanks are left in front of it, the number is one more word of an address that nobody escaped.
+    // Where blanks are left in front of it, the number is one more word of an address that was not escaped.
     if !status.is_empty() && (url.contains(char::is_whitespace) || !looks_like_url(url)) {
         let (url, ts) = text.split_once('\t').or_else(|| before_time(text)).unwrap_or((text, ""));
         return Columns { url: url.trim(), ts: ts.trim(), status: "" };

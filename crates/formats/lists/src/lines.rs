@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 /// Longest line that is read; a longer one is rejected and passed over.
 pub(crate) const MAX_LINE: usize = 4 << 20;
 pub(crate) const BUFFER: usize = 256 << 10;
-/// Bytes of the beginning of a text by which it is told what it is.
+/// Bytes at the beginning of a text by which its format is recognised.
 pub(crate) const HEAD: usize = 4096;
 /// U+FEFF, which some programs put before a UTF-8 text. It is not part of the first line.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";

@@ -44,7 +44,7 @@ pub fn over(file: ListFile, format: Format, options: &Options) -> Result<Box<dyn
     Ok(Box::new(TextSource { list, file, changes_columns: OnceLock::new() }))
 }
 
-/// Reads a list that can be read only once, from its beginning. Its compression is told by the first bytes, and its format,
+/// Reads a list that can be read only once, from its beginning. Its compression is recognised by the first bytes, and its format,
 /// unless `format` says it. `uri` is what it is called in messages.
 pub fn read_stream(
     uri: &str,

@@ -105,7 +105,7 @@ fn rows_and_rejects_are_all_records() {
     for (name, format, bytes, records) in lists() {
         assert_eq!(items_of(format, &bytes).unwrap().len(), records, "{name}");
         let looks = crate::look(&file_of(name, &bytes).fs, Path::new(name)).unwrap();
-        assert_eq!(looks.format.unwrap(), format, "{name} is told by its bytes");
+        assert_eq!(looks.format.unwrap(), format, "{name} is recognised by its bytes");
         for packed in [gzip(&bytes), zstd::encode_all(&bytes[..], 1).unwrap()] {
             assert_eq!(items_of(format, &packed).unwrap().len(), records, "{name}, packed");
         }

@@ -101,7 +101,10 @@ impl Header {
         let mut r = SliceReader::new(bytes);
         let magic = r.array::<4>("the magic").map_err(|e| at.short(e))?;
         if magic != MAGIC {
-            return Err(at.corrupt("the magic \"MEG1\"", format!("{:?}", String::from_utf8_lossy(&magic))));
+            return Err(at.corrupt(
+                "a .meguri file, which begins with \"MEG1\"",
+                format!("{:?}", String::from_utf8_lossy(&magic)),
+            ));
         }
         let (major, header, crc) = fields(&mut r).map_err(|e| at.short(e))?;
         at.check_crc("header", crc, crc32c(covered))?;

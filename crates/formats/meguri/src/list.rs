@@ -117,7 +117,7 @@ impl Status {
         if let Some(state) = (0..).zip(STATUS_NAMES).find(|(_, name)| *name == text) {
             return Ok(Status::State(state.0));
         }
-        let wrong = || format!("status: expected {} or a HTTP status, found {text:?}", STATUS_NAMES.join(", "));
+        let wrong = || format!("status: expected {} or an HTTP status, found {text:?}", STATUS_NAMES.join(", "));
         text.parse().ok().filter(|status| (100..1000).contains(status)).map(Status::Http).ok_or_else(wrong)
     }
 

@@ -62,7 +62,7 @@ pub fn extensions_of(inputs: &[MeguriFile], table: Table) -> Vec<Extension> {
 }
 
 /// Merges files into a writer, oldest input first: of rows with one key the newest wins, whole; of hosts too. Keys made by
-/// different policies, or for different host groups, do not compare, so such inputs are refused. `on_rows` is told the rows
+/// different policies, or for different host groups, do not compare, so such inputs are refused. `on_rows` gets the rows
 /// read so far, now and then.
 pub fn merge(inputs: &[MeguriFile], keep: &Keep, writer: &mut Writer, on_rows: &mut dyn FnMut(u64)) -> Result<Merged> {
     let mut rules = inputs.iter().map(|file| (file, (file.key_policy(), file.host_group())));

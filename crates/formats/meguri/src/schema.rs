@@ -190,7 +190,7 @@ columns_of! { HostRecord;
 /// Names of `status`, by value.
 pub const STATUS_NAMES: [&str; 9] =
     ["discovered", "scheduled", "ready", "in_flight", "crawled", "due_recrawl", "gone", "excluded_robots", "trapped"];
-/// Rows with this status go when a merge is told to drop what is gone.
+/// A merge with `drop_gone` drops rows with this status.
 pub const STATUS_GONE: u8 = 6;
 /// Names of `discovery_source`, by value.
 pub const SOURCE_NAMES: [&str; 5] = ["seed", "link", "sitemap", "redirect", "manual"];

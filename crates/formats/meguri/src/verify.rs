@@ -71,7 +71,7 @@ pub struct Report {
 }
 
 /// Checks a file. Only trouble in reading it is an error; everything that is wrong with it goes to `on_finding`.
-/// `on_rows` is told how many rows were walked over, now and then.
+/// `on_rows` gets the number of rows checked so far, now and then.
 pub fn verify(
     src: Arc<dyn ReadAt>,
     settings: ReadSettings,

@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The file does not begin as every container does.
-    #[error("{}@0: expected \"#!WINKME\", found {found}", .path.display())]
+    #[error("{}@0: expected a seqdb file, which begins with \"#!WINKME\", found {found}", .path.display())]
     BadMagic {
         /// Which file.
         path: PathBuf,

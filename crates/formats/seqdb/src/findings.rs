@@ -86,10 +86,12 @@ impl Findings {
         }
     }
 
-    /// Takes an error that tells of a broken file as a fault; others are passed on.
+    /// Takes an error that means a broken file as a fault; others are passed on.
     pub fn take(&mut self, error: Error) -> Result<()> {
         match error {
-            Error::BadMagic { path, found } => self.fault(&path, 0, "\"#!WINKME\"", found),
+            Error::BadMagic { path, found } => {
+                self.fault(&path, 0, "a seqdb file, which begins with \"#!WINKME\"", found)
+            }
             Error::BadSuperblock { path, offset, expected, found } => self.fault(&path, offset, expected, found),
             Error::UnknownFormat { path, expected, found } => {
                 self.fault(&path, 32, expected, format!("FORMAT {found}"));

@@ -110,7 +110,7 @@ impl fmt::Display for Inspection {
     }
 }
 
-/// Sets variables of a file that nobody writes to. The result is checked before it is written.
+/// Sets variables of a file that no process is writing. The result is checked before it is written.
 pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings) -> Result<()> {
     // A file of a filesys has the lock of the filesys, which stays; others have one of their own for the time.
     let part = filesys_of(path, settings)?;

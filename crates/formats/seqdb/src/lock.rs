@@ -45,7 +45,7 @@ impl Locks {
     }
 }
 
-/// Opens what `lock`, and `others`, guard. A writer takes the locks; `open` is told whether a writer lives.
+/// Opens what `lock`, and `others`, guard. A writer takes the locks; `open` gets whether a writer lives.
 pub(crate) fn open<T>(
     settings: &Settings,
     access: Access,
@@ -127,7 +127,7 @@ pub(crate) fn writer_lives(settings: &Settings, path: &Path) -> Result<bool> {
     }
 }
 
-/// Who has the lock of a writer, as the lock file says; `None` if nobody has it.
+/// Who has the lock of a writer, as the lock file says; `None` if it is free.
 pub(crate) fn writer(settings: &Settings, path: &Path) -> Result<Option<String>> {
     if !writer_lives(settings, path)? {
         return Ok(None);
@@ -164,7 +164,7 @@ mod tests {
         let looks = Cell::new(0);
         let look = || looks.replace(looks.get() + 1);
 
-        // Nobody is there: it is abandoned.
+        // The process is gone: the lock is abandoned.
         assert!(matches!(beside(&settings, at, |_| Err::<(), _>(abandoned())), Err(Error::NeedsCheck { .. })));
         // A writer came after the first question, and went.
         let came = |lives: bool| if look() < 2 { Err(abandoned()) } else { Ok(lives) };

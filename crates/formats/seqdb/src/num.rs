@@ -9,7 +9,7 @@ pub(crate) const fn index(n: u64) -> usize {
     n as usize
 }
 
-/// A length or an offset as superblocks store it. No file is 2^63 bytes long: whoever adds bytes to one looks at that.
+/// A length or an offset as superblocks store it. No file is 2^63 bytes long: code that adds bytes to one checks that.
 #[inline]
 pub(crate) const fn signed(n: u64) -> i64 {
     n.cast_signed()

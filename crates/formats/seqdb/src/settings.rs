@@ -33,7 +33,7 @@ pub struct Settings {
     pub fs: Arc<dyn Fs>,
     /// Where the time comes from.
     pub clock: Clock,
-    /// Who writes, for whoever is refused; see `trawl_io::describe_holder`.
+    /// Who writes, for processes that are refused; see `trawl_io::describe_holder`.
     pub holder: String,
     /// Appended bytes gathered before a write.
     pub buffer_bytes: usize,

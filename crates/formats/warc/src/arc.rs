@@ -217,7 +217,7 @@ impl WarcReader {
         Ok(true)
     }
 
-    /// Length of a version block that nobody states: the line of the version and that of the field names.
+    /// Length of a version block that does not state it: the line of the version and that of the field names.
     fn version_block(&mut self) -> Result<u64> {
         let data = self.fill(4096)?;
         Ok(memchr::memchr_iter(b'\n', data).nth(1).map_or(0, |lf| lf as u64 + 1))

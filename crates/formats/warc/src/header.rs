@@ -14,7 +14,7 @@ use trawl_model::date::w3c_date;
 use trawl_model::{Digest, UnixMillis};
 use trawl_url::text_of;
 
-/// A version of the format that can be told apart by its first line.
+/// A version of the format that its first line names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
     /// A draft, 2007.
@@ -98,7 +98,7 @@ pub struct RecordHeader {
 ///
 /// Lenient parsing accepts bare line feeds, blanks around names, unknown versions and missing mandatory fields, and
 /// lists what it accepted in [`RecordHeader::oddities`]; a header without `Content-Length` is that of an empty block. One whose
-/// `Content-Length` is no number is an error either way: nobody can tell where such a record ends.
+/// `Content-Length` is no number is an error either way: where such a record ends is unknown.
 pub fn record_header(buf: &[u8], limits: &Limits, lenient: bool) -> Result<Step<RecordHeader>> {
     let mut header = RecordHeader::default();
     Ok(match header.parse(buf, limits, lenient)? {

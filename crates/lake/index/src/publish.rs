@@ -50,7 +50,7 @@ pub fn publish(
 }
 
 /// As [`publish`], for datasets that the caller has committed to, and such as no version serves yet: without asking every other
-/// dataset whether it has a commit that nobody published. The cost is that of what is new, not that of the lake.
+/// dataset whether it has a commit that is not published. The cost is that of what is new, not that of the lake.
 pub fn publish_datasets(
     lake: &Lake,
     datasets: &[u32],
@@ -126,7 +126,7 @@ pub(crate) enum Scope {
     All,
 }
 
-/// Tries to make a segment, under another id each time, until nobody changed meanwhile what it rests on: then `make` answers.
+/// Tries to make a segment, under another id each time, until what it rests on did not change meanwhile: then `make` answers.
 pub(crate) fn attempts<T>(
     now: &dyn Fn() -> UnixMillis,
     writer: &str,

@@ -92,7 +92,7 @@ pub(crate) fn build_pieces(
     Ok(prefixes.iter().cloned().zip(built).collect())
 }
 
-/// Makes one segment of pieces that are there: writes its `segment.json`, which has the same bytes whoever writes it.
+/// Makes one segment of pieces that are there: writes its `segment.json`, which has the same bytes whichever process writes it.
 pub(crate) fn join(
     store: &dyn Store,
     id: &str,
@@ -108,7 +108,7 @@ pub(crate) fn join(
 type MakePiece<'a, T> = dyn Fn(&T, &BuildOptions, &dyn Fn(Progress)) -> Result<SegmentMeta> + Sync + 'a;
 
 /// Does `make` for all of `work`, on as many threads as the settings say, which share the memory. The answers are in the order of
-/// `work`. Tells of one stage and its total; the other counts as a sign of life.
+/// `work`. Reports one stage and its total; the other counts as a sign of life.
 pub(crate) fn on_threads<T: Sync>(
     work: &[T],
     (stage, total): (Stage, u64),
@@ -145,7 +145,7 @@ pub(crate) fn on_threads<T: Sync>(
                     let index = next.fetch_add(1, Relaxed);
                     let Some(item) = work.get(index).filter(|_| !failed.load(Relaxed)) else { return };
                     let one = make(item, share, &|p| {
-                        // Whoever listens does so until the last thread has ended.
+                        // The receiver lives until the last thread has ended.
                         let _ = sender.send((index, p));
                     });
                     failed.fetch_or(one.is_err(), Relaxed);

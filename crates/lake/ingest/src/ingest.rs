@@ -37,7 +37,7 @@ pub fn ingest(
     let Chosen { taken: sources, new: taken, stamped } = chosen;
     let denied = Denied::new(&began, &suffixes.list);
     if taken.is_empty() && settings.mode != Mode::Replace && replaced.sources.is_empty() {
-        // Nobody need read them the next time.
+        // They need not be read the next time.
         lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
         return Ok(report);
     }

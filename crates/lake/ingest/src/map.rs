@@ -237,7 +237,7 @@ fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<(Shape, Tai
         }
         shared.bytes_done.fetch_add(split.end.saturating_sub(split.start), Relaxed);
     }
-    // Nobody listens any more if the sorter failed; its error is the one to tell.
+    // The receiver is gone if the sorter failed; the sorter's error is the one to report.
     let _ = worker.hand_over();
     Ok((worker.shape, tails))
 }

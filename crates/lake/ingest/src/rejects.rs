@@ -90,7 +90,7 @@ fn add_oddity(all: &mut BTreeMap<String, Oddity>, code: &str, found: Oddity) {
 }
 
 impl Rejected {
-    /// Adds what another part of the same work rejected; files are told apart.
+    /// Adds what another part of the same work rejected; their files are kept apart.
     pub(crate) fn add(&mut self, other: &Self) {
         let sum = |into: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>| {
             from.iter().for_each(|(key, n)| *into.entry(key.clone()).or_default() += n);

@@ -22,7 +22,7 @@ pub(crate) struct Replaced {
     pub sources: Vec<SourceIdentity>,
 }
 
-/// Names of sources that are told one by one.
+/// At most this many sources are named one by one.
 const MAX_NAMES: usize = 5;
 
 impl Replaced {

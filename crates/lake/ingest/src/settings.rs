@@ -199,7 +199,7 @@ pub struct IngestReport {
 }
 
 impl IngestReport {
-    /// What was read and written; the rejects file is told apart, once it is known.
+    /// What was read and written; the rejects file is reported separately, once it is known.
     pub(crate) fn count(&mut self, rows: u64, rejected: Rejected, files: &[DataFile]) {
         let Rejected { counts, total, file: _, hash: _, denied, aside, oddities } = rejected;
         self.oddities = oddities;

@@ -374,7 +374,7 @@ fn collect_dataset(
         };
         let state = match state {
             Some(state) => state,
-            // Nobody needs one in the middle.
+            // One in the middle is not needed.
             None if number != first && number != newest.sequence => continue,
             None => return Err(trawl_store::Error::NotFound { path }.into()),
         };

@@ -153,9 +153,12 @@ fn parse(text: &str, suffixes: &SuffixList) -> Result<LakeUrl> {
 fn parse_domain(domain: &str, suffixes: &SuffixList) -> Result<LakeUrl> {
     let ipv6 = domain.parse::<std::net::Ipv6Addr>().is_ok();
     let host = if ipv6 { format!("[{domain}]") } else { domain.to_owned() };
-    let url = parse(&format!("http://{host}/"), suffixes)?;
+    let refused = |reject| Error::Refused(format!("{domain:?} is not a domain: {reject}"));
+    let url = LakeUrl::parse(&format!("http://{host}/"), suffixes).map_err(refused)?;
     if url.path_query() != "/" || url.port().is_some() {
-        return Err(Error::Refused(format!("{domain:?} is not a domain: it has a port or a path")));
+        return Err(Error::Refused(format!(
+            "{domain:?} is not a domain: it has a port or a path; --url and --prefix deny URLs"
+        )));
     }
     Ok(url)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an act of upkeep failed. Faults that a verification finds are no errors: they are told.
+/// Why a maintenance operation failed. Faults that a verification finds are not errors: they are reported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

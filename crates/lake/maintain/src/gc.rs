@@ -1,14 +1,14 @@
 //! Collecting what no kept version needs.
 //!
 //! ```text
-//! list all objects ─► read heartbeats ─► read what is kept ─► delete what nobody claims
+//! list all objects ─► read heartbeats ─► read what is kept ─► delete what is unclaimed
 //!                  ─► give up dead writers (commits) ─► read what is kept now ─► delete the rest
 //! ```
 //! What goes first needs no commit, so that a full disk can be emptied.
 //!
 //! The order is what makes it safe beside living writers. A writer shows its heartbeat before its first file and ends it
 //! after its commit. So a file in the list belongs to a living writer (spared), to a commit (read after the list, so it is
-//! seen), or to nobody. A writer taken for dead is first named in a commit of every series it might write to; if it
+//! seen), or to no writer. A writer taken for dead is first named in a commit of every series it might write to; if it
 //! wakes up, its own commit comes before that one and is seen, or after it and is refused.
 
 use serde::Serialize;
@@ -257,7 +257,7 @@ impl Gc<'_> {
         self.keep_states(layout::MANIFESTS, &mut keep, |number| {
             let recent = number.saturating_add(settings.keep_states.max(1)) > newest;
             let Ok(Some((state, base))) = lake.manifest_and_base(number) else { return Ok(recent) };
-            // Whoever has just read it looks for its list and its segments next.
+            // A process that has just read it looks for its list and its segments next.
             let same = |next: &Manifest| {
                 (&next.current_version, &next.suffix_list) == (&state.current_version, &state.suffix_list)
             };
@@ -267,7 +267,7 @@ impl Gc<'_> {
                 young.extend(state.current().cloned());
                 lists.extend(state.suffix_list.iter().map(|list| list.path.clone()));
             }
-            // Also what earlier manifests are told against that stay for the sake of this one.
+            // Also what earlier manifests refer to that stay for the sake of this one.
             let needed = number >= floor;
             if recent || is_young || needed {
                 lists.extend(base.iter().map(|base| layout::checkpoint(base.sequence)));
@@ -327,7 +327,7 @@ impl Gc<'_> {
             }
             Err(error) => return Err(error),
         };
-        // What the manifest does not know is nobody's to delete: it may have been put back from an old copy.
+        // What the manifest does not know must not be deleted: it may have been restored from an old copy.
         let live = manifest.dataset(dataset).map_or(!newest.is_dropped(), |known| !known.dropped);
         if live {
             // Not the lake's yet while it changes lists.

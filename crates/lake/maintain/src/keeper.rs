@@ -38,7 +38,7 @@ pub struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    /// A keeper with 1 GiB of memory that nobody interrupts.
+    /// A keeper with 1 GiB of memory and without interruption.
     pub fn new(
         name: impl Into<String>,
         temp_dir: impl Into<PathBuf>,
@@ -158,7 +158,8 @@ pub(crate) fn suffixes(lake: &Lake, manifest: &Manifest) -> Result<SuffixList> {
 
 /// A suffix list, if it is one.
 pub(crate) fn parse_list(bytes: &[u8]) -> Result<SuffixList> {
-    let refused = |error: &dyn ToString| Error::Refused(format!("not a public suffix list: {}", error.to_string()));
+    let refused =
+        |error: &dyn ToString| Error::Refused(format!("the file is not a public suffix list: {}", error.to_string()));
     SuffixList::parse(std::str::from_utf8(bytes).map_err(|e| refused(&e))?).map_err(|e| refused(&e))
 }
 

@@ -13,7 +13,7 @@
 //!  copy, upgrade, restore, accept_loss  a lake in another place, of an earlier program, without manifests, without some commits
 //!  run_task, commit_job                 an ingest that many processes share, up to a version
 //! ```
-//! A [`Keeper`] asks nobody for the time, for chance, or for room: its caller gives them, hears of progress and facts
+//! A [`Keeper`] does not ask the system for the time, for chance, or for room: its caller gives them, gets progress and facts
 //! ([`Event`]), and can end the work ([`trawl_store::Cancel`]). Every act leaves a lake that answers as before or as asked
 //! for, whenever it ends. This crate prints nothing and names no flag but where a person has to decide.
 //!

@@ -65,7 +65,7 @@ impl Mend<'_> {
         let (store, id) = (&**self.lake.store(), self.dataset.id);
         let copy = commit_copy(store, id)?;
         let Some(newest) = newest_commit(store, id)? else { return Ok(()) };
-        // Later ones are lost, and nobody goes on without them unless told to.
+        // Later ones are lost, and nothing continues without them unless `--accept-loss` is given.
         if !self.dataset.dropped && newest.number < self.manifest.live_commit(id) {
             return Ok(());
         }
@@ -80,7 +80,7 @@ impl Mend<'_> {
             store.put(&layout::commit_copy(id), &own.bytes)?;
             self.wrote(layout::commit_copy(id), "commit", false)?;
         }
-        // Damaged ones that no version serves are of use to nobody.
+        // Damaged ones that no version serves are useless.
         let served: BTreeSet<u64> =
             self.manifest.versions.iter().filter_map(|version| version.commits.get(&id).copied()).collect();
         for (path, number) in self.series().listed()? {
@@ -110,7 +110,7 @@ impl Mend<'_> {
                     store.put(&path, &commit.to_json())?;
                     self.wrote(path, "index", forgotten)?;
                 }
-                // Then it is told as lost, unless nobody needs it.
+                // Then it is reported as lost, unless it is not needed.
                 Err(error @ crate::Error::Store(Error::Cancelled)) => return Err(error),
                 Err(error) => {
                     let path = self.series().path(number);

@@ -194,7 +194,7 @@ fn verify_commit_copy(lake: &Lake, id: u32, fault: &mut dyn FnMut(Fault)) -> Res
         fault(say(&lost, "the commit that is copied (the next commit or `trawl lake rebuild` writes it)", "none"));
     } else if commit.sequence == newest
         && let Some(state) = series.get(newest)?
-        // One that cannot be read is told with the others of its kind.
+        // One that cannot be read is reported with the others of its kind.
         && DatasetCommit::parse(&series.path(newest), &state.bytes).is_ok_and(|own| own != commit)
     {
         fault(say(&path, "the same as in the commit it is a copy of", "something else"));
@@ -252,8 +252,8 @@ fn verify_deny(lake: &Lake, newest: &Manifest, count: &mut u64, fault: &mut dyn 
     Ok(())
 }
 
-/// The checkpoints that are there, each by itself; and that those are there which manifests are told against. A lost one is
-/// read from the manifest of its number, which is told here all the same: the next loss would be one too many.
+/// The checkpoints that are there, each by itself; and that those are there to which manifests refer. A lost one is
+/// read from the manifest of its number, which is still reported here: the next loss could not be repaired.
 fn verify_checkpoints(lake: &Lake, newest: &Manifest, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> Result<()> {
     let store = &**lake.store();
     let mut there = BTreeSet::new();
@@ -308,7 +308,7 @@ fn verify_copy(lake: &Lake, fault: &mut dyn FnMut(Fault)) -> Result<()> {
         let numbered = layout::numbered(layout::MANIFESTS, copy.sequence);
         match store.get(&numbered, MAX_STATE_BYTES) {
             Ok(original) if original == bytes => {}
-            // One that cannot be read is told with the others of its kind.
+            // One that cannot be read is reported with the others of its kind.
             Ok(original) if lake.parse_manifest(&numbered, &original).map_or(true, |original| original == copy) => {}
             Ok(_) => fault(say(path, anew, format!("another manifest of number {}", copy.sequence))),
             // Collected, if there is a newer copy now.
@@ -324,7 +324,7 @@ fn verify_copy(lake: &Lake, fault: &mut dyn FnMut(Fault)) -> Result<()> {
         }
         return Ok(());
     }
-    // Whoever collects faster than this reads has written it each time.
+    // A collector that is faster than this reader has written it each time.
     Ok(())
 }
 

@@ -41,7 +41,7 @@ fn new_path(path: &str) -> Option<String> {
     layout::is_ours(&new).then_some(new)
 }
 
-/// Makes a lake of an earlier program one of this. Nobody may write to it meanwhile. `writer` must be new.
+/// Makes a lake of an earlier program one of this. No other process may write to it meanwhile. `writer` must be new.
 pub fn upgrade(store: &Arc<dyn Store>, now: UnixMillis, writer: &str) -> Result<Upgraded> {
     let lake = Lake::open_old(store.clone())?;
     let mut done = Upgraded { was_old: lake.current()?.format < MANIFEST_FORMAT, ..Upgraded::default() };

@@ -33,7 +33,7 @@ pub struct LakeVerified {
 
 impl Keeper<'_> {
     /// Looks at the lake as `manifest` has it, which need not be the newest one any more; with `index_only` not at Parquet
-    /// files. Faults and what was checked are told. Others may write and collect meanwhile: what no version needs any more
+    /// files. Faults and what was checked are reported. Others may write and collect meanwhile: what no version needs any more
     /// is no fault.
     pub fn verify(&self, lake: &Lake, manifest: &Manifest, index_only: bool) -> Result<LakeVerified> {
         self.begins("verify");
@@ -171,7 +171,7 @@ impl Check<'_> {
     }
 
     /// Whether somebody may still need a commit, now: a version that is kept, or the dataset as its newest. A collector
-    /// that took its files first saw to it that nobody does.
+    /// that took its files first made sure that no other caller does.
     fn is_needed(&self, id: u32, commit: u64) -> Result<bool> {
         let now = self.lake.current()?;
         if now.dataset(id).is_none_or(|dataset| dataset.dropped) {
@@ -214,7 +214,7 @@ impl Check<'_> {
             };
             let last = newest.sequence;
             if before == Some(last) {
-                // Nobody needs it, and nothing came after it: the dataset was dropped meanwhile.
+                // It is not needed, and nothing came after it: the dataset was dropped meanwhile.
                 return Ok(());
             }
             let looked = self.rows(&newest, &mut seen);
@@ -404,7 +404,7 @@ impl Check<'_> {
         let Some(version) = manifest.current() else { return Ok(()) };
         let mut indexed: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
         for segment in &version.segments {
-            // One that cannot be read has been told, or nobody needs it any more.
+            // One that cannot be read has been reported, or is no longer needed.
             let Ok(files) = trawl_index::indexed_files(self.lake.store(), segment) else { return Ok(()) };
             for (id, path) in files {
                 indexed.entry(id).or_default().insert(path);

@@ -2,7 +2,7 @@
 
 use trawl_model::UnixMillis;
 
-/// Rows in a page when nobody says.
+/// Default number of rows in a page.
 pub const DEFAULT_LIMIT: u32 = 1000;
 /// Rows in a page at most; a larger limit is cut to this.
 pub const MAX_LIMIT: u32 = 10_000;

@@ -1,4 +1,4 @@
-//! Cursors: where a page ended, opaque to whoever carries it.
+//! Cursors: where a page ended, opaque to clients.
 
 use crate::{Filter, QueryError};
 use data_encoding::BASE64URL_NOPAD;

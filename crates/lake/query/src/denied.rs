@@ -103,7 +103,7 @@ impl Pinned {
         Ok(self.shown(domain, found, who, Segment::bare_counts)?.into_iter().collect())
     }
 
-    /// The same by rising dataset, with what `counts` tells of each segment.
+    /// The same by rising dataset, with what `counts` says of each segment.
     pub(crate) fn shown(
         &self,
         domain: &str,

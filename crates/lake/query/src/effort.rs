@@ -10,7 +10,7 @@ pub enum Pace {
     GoOn,
     /// An answer that may be partial ends here and says how far it got. Others go on.
     WrapUp,
-    /// Nobody waits for it any more: [`crate::QueryError::Cancelled`].
+    /// Its client has left: [`crate::QueryError::Cancelled`].
     Stop,
 }
 

@@ -45,7 +45,7 @@ pub enum QueryError {
     /// The asker gave up, or the server had no more time.
     #[error("the client no longer waits for the answer")]
     Cancelled,
-    /// What was asked for is no host name.
+    /// The text is not a host name.
     #[error("expected a domain name, found {found:?}: {why}")]
     BadDomain {
         /// What was asked for, cut to a length fit for a message.

@@ -49,7 +49,7 @@ impl Hidden {
 pub(crate) type KnownHidden = Mutex<Option<Arc<Hidden>>>;
 
 impl Pinned {
-    /// What is not shown of the version. Whoever asks while it is being found out waits.
+    /// What is not shown of the version. Queries that ask while it is being computed wait.
     pub(crate) fn hidden(&self) -> Result<Arc<Hidden>, QueryError> {
         let mut known = self.known_hidden.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(hidden) = &*known {

@@ -53,7 +53,7 @@ pub(crate) struct Inner {
     caches: Arc<Caches>,
     losses: KnownLosses,
     state: Mutex<State>,
-    /// Held by whoever opens the segments of a new version.
+    /// Held by the thread that opens the segments of a new version.
     opening: Mutex<()>,
     /// When the newest state was asked for, where asking costs a wait.
     asked: Mutex<Asked>,
@@ -180,7 +180,7 @@ impl Lake {
             (Err(TryLockError::Poisoned(guard)), _) => guard.into_inner(),
             (Err(TryLockError::WouldBlock), _) => self.inner.opening.lock().unwrap_or_else(PoisonError::into_inner),
         };
-        // Whoever held the lock before may have done the work.
+        // The thread that held the lock before may have done the work.
         if let Some(pinned) = self.inner.state().newest.clone().filter(fits) {
             return Ok(pinned);
         }

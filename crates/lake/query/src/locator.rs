@@ -1,4 +1,4 @@
-//! What names one capture to whoever got it in an answer.
+//! A text that names one capture to a client that got it in an answer.
 //!
 //! It says what to look up, not where to read: whether the row is there, denied or hidden is found out each time.
 

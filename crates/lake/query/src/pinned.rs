@@ -45,7 +45,7 @@ pub(crate) struct Found<'a> {
     pub segment: &'a Segment,
     pub reference: &'a SegmentRef,
     pub slot: Slot,
-    /// It is another domain, read in place of one that is nowhere; nothing of it may be told.
+    /// It is another domain, read in place of one that is nowhere; nothing of it may be shown.
     pub is_decoy: bool,
 }
 
@@ -71,7 +71,7 @@ impl Pinned {
         &self.effort
     }
 
-    /// Whether an answer that may be partial should end here; an error if nobody wants it any more.
+    /// Whether an answer that may be partial should end here; an error if its client has left.
     pub(crate) fn is_enough(&self) -> Result<bool, QueryError> {
         match self.effort.pace() {
             Pace::GoOn => Ok(false),
@@ -110,7 +110,7 @@ impl Pinned {
         }
     }
 
-    /// Whether it shows nothing that a later state of the lake does not, and nobody has collected it. A dataset that is new there
+    /// Whether it shows nothing that a later state of the lake does not, and has not been collected. A dataset that is new there
     /// is not a reason to wait: it came with every `ingest --dataset NEW`, and all requests stood still until its version was
     /// open.
     pub(crate) fn may_answer_for(&self, manifest: &Manifest) -> bool {

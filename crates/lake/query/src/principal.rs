@@ -11,7 +11,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Nobody in particular: sees public datasets.
+    /// An anonymous client: sees public datasets.
     pub fn anyone() -> Self {
         Self { names: Vec::new(), operator: false, credentials: false }
     }
@@ -21,7 +21,7 @@ impl Principal {
         Self { names: names.into_iter().collect(), operator: false, credentials: false }
     }
 
-    /// Whoever runs the lake: sees everything. The command line asks as this.
+    /// The operator of the lake: sees everything. The command line asks as this.
     pub fn operator() -> Self {
         Self { names: Vec::new(), operator: true, credentials: false }
     }

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// Rows decoded at a time.
 const STEP_ROWS: u32 = 16_384;
-/// Faults of one file that are told one by one.
+/// At most this many faults of one file are reported one by one.
 const MAX_FAULTS: u64 = 100;
 
 /// What a verification went through.

@@ -35,7 +35,7 @@ const bytes = (n) => {
   while (n >= 1024 && i < units.length - 1) { n /= 1024; i++; }
   return `${i ? n.toFixed(1) : n} ${units[i]}`;
 };
-// A bound is told as one, unless there is nothing between it and the truth.
+// An upper bound is shown with ≤.
 const atMost = (n, exact) => (exact ? '' : '≤ ') + number.format(n);
 const day = (ts) => (ts ? ts.slice(0, 10) : '');
 const moment = (ts) => (ts ? ts.slice(0, 19).replace('T', ' ') : '');
@@ -46,7 +46,7 @@ async function api(path) {
   const response = await fetch(path);
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw Object.assign(new Error(answer.message || response.statusText), { code: answer.error });
-  if (answer.version) document.getElementById('version').textContent = answer.version;
+  if (answer.version) document.getElementById('version').textContent = `version ${answer.version}`;
   return answer;
 }
 
@@ -79,7 +79,7 @@ async function home() {
       : note('No datasets yet', 'trawl lake ingest --lake DIR --dataset NAME FILE…'),
     el('h2', {}, 'Domains'),
     el('div', {}, ...names.domains.map((d) => el('a', { class: 'chip', href: domainPath(d.domain) }, d.domain)),
-      names.next_after ? el('span', { class: 'quiet' }, '…') : null),
+      names.next_after ? el('span', { class: 'quiet' }, 'and more: type a name above') : null),
   ];
 }
 
@@ -90,6 +90,7 @@ async function domainView(name) {
 
 function domainHead(answer, chosen) {
   const most = Math.max(...answer.datasets.map((d) => d.url_count_est), 1);
+  const hasPaths = answer.datasets.some((d) => d.top_paths.length);
   const rows = answer.datasets.map((d) => {
     const bar = el('span', { class: 'bar' });
     bar.style.width = `${(100 * d.url_count_est) / most}%`;
@@ -99,14 +100,14 @@ function domainHead(answer, chosen) {
       el('td', { class: 'num' }, number.format(d.url_count_est)),
       el('td', { class: 'barbox' }, bar),
       el('td', { class: 'num' }, atMost(d.distinct_urls, d.distinct_exact || d.distinct_urls <= 1)),
-      el('td', { class: 'time' }, d.first_ts ? `${day(d.first_ts)} – ${day(d.last_ts)}` : '–'),
-      el('td', {}, ...d.top_paths.slice(0, 4).map((p) =>
-        el('a', { class: 'chip', href: urlsPath(answer.domain, d.dataset_id, { path: p.path }), title: count(p.rows, 'row'), onclick: (e) => e.stopPropagation() }, p.path))));
+      el('td', { class: 'time' }, [...new Set([day(d.first_ts), day(d.last_ts)])].join(' – ') || '–'),
+      hasPaths ? el('td', {}, ...d.top_paths.slice(0, 4).map((p) =>
+        el('a', { class: 'chip', href: urlsPath(answer.domain, d.dataset_id, { path: p.path }), title: count(p.rows, 'row'), onclick: (e) => e.stopPropagation() }, p.path))) : null);
   });
   return [
     el('h1', {}, answer.domain),
     el('p', { class: 'quiet' }, `${count(answer.datasets.length, 'dataset holds it', 'datasets hold it')} · domain_id ${answer.domain_id_hex}`),
-    table(['Dataset', '#Rows', '|', '#URLs', 'Seen', 'Top paths'], rows),
+    table(['Dataset', '#Rows', '|', '#URLs', 'Seen', ...(hasPaths ? ['Top paths'] : [])], rows),
   ];
 }
 
@@ -124,8 +125,8 @@ async function urlsView(name, dataset, query) {
   const rows = page.items.map((item) => el('tr', {},
     el('td', { class: 'url' }, item.url),
     captured ? el('td', { class: `num status s${String(item.status ?? 0)[0]}`, title: reason(item) }, item.status ? String(item.status) : reason(item).slice(0, 40)) : null,
-    captured ? el('td', { class: 'quiet' }, (item.content_type || '').split(';')[0]) : null,
-    captured ? el('td', { class: 'num quiet' }, item.status && item.body_length !== undefined ? bytes(item.body_length) : '') : null,
+    captured ? el('td', { class: 'quiet wide' }, (item.content_type || '').split(';')[0]) : null,
+    captured ? el('td', { class: 'num quiet wide' }, item.status && item.body_length !== undefined ? bytes(item.body_length) : '') : null,
     el('td', { class: 'time' }, moment(item.ts))));
   const title = answer.datasets.find((d) => d.dataset_id === Number(dataset));
   const last = offset + page.items.length;
@@ -138,7 +139,7 @@ async function urlsView(name, dataset, query) {
   return [
     ...domainHead(answer, Number(dataset)),
     el('h2', {}, `URLs in ${title ? title.name : 'dataset ' + dataset}`),
-    table(captured ? ['URL', '#Status', 'Type', '#Size', 'Time (UTC)'] : ['URL', 'Time (UTC)'], rows),
+    table(captured ? ['URL', '#Status', '~Type', '~#Size', 'Time (UTC)'] : ['URL', 'Time (UTC)'], rows),
     el('div', { class: 'pager' },
       el('button', { onclick: go(back || {}), ...(back ? {} : { disabled: '' }) }, path ? '← First' : '← Back'),
       el('span', { class: 'quiet' }, where),
@@ -154,8 +155,11 @@ function reason(item) {
 }
 
 function table(heads, rows) {
-  // '#' is a column of numbers, '|' one of bars, which phones leave out together with its heading.
-  const head = heads.map((h) => (h === '|' ? el('th', { class: 'barbox' }) : h.startsWith('#') ? el('th', { class: 'num' }, h.slice(1)) : el('th', {}, h)));
+  // '#' is a column of numbers, '|' one of bars. Phones leave out bars, and columns with '~', together with their headings.
+  const head = heads.map((h) => {
+    const kinds = [h === '|' && 'barbox', h.startsWith('~') && 'wide', h.includes('#') && 'num'].filter(Boolean);
+    return el('th', kinds.length ? { class: kinds.join(' ') } : {}, h.replace(/^[~|]?#?/, ''));
+  });
   return el('div', { class: 'card' }, el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows)));
 }
 

@@ -1,6 +1,6 @@
 //! Tokens and what they stand for.
 //!
-//! A file of principals holds hashes, never tokens: SHA-256 is enough, since tokens are long random texts that nobody can
+//! A file of principals holds hashes, never tokens: SHA-256 is enough, since tokens are long random texts that no one can
 //! guess, unlike passwords. What a principal may see, the datasets of the lake say (`trawl lake dataset set --principal`).
 
 use crate::failure::Failure;
@@ -66,7 +66,7 @@ pub(crate) struct Identity {
 }
 
 impl Access {
-    /// Answers nobody: in place of rules that cannot be used.
+    /// Answers no client: in place of rules that cannot be used.
     pub fn nobody() -> Self {
         Self { anonymous: false, tokens: Vec::new() }
     }

@@ -32,7 +32,7 @@ impl Failure {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
 
-    /// A token that opens nothing. Whether it was wrong, old or taken back is nobody's business.
+    /// An unknown token. The answer does not say whether it was wrong, old or revoked.
     pub(crate) fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "a valid token is needed: Authorization: Bearer TOKEN")
     }

@@ -36,7 +36,7 @@ async fn pass(
     let mut response = match refuse(&request) {
         Some(failure) => {
             let mut response = failure.into_response();
-            // What follows a body that nobody asked for is not a request.
+            // Bytes after an unexpected body are not a request.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response
         }

@@ -30,7 +30,7 @@ use tokio::time::Sleep;
 const MAX_HEAD: usize = 32 << 10;
 /// Requests of one HTTP/2 connection at once.
 const MAX_STREAMS: u32 = 100;
-/// What a connection is told for which there is no room.
+/// The answer to a connection when there is no room for it.
 const NO_ROOM: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\
 Content-Length: 68\r\n\r\n{\"error\":\"busy\",\"message\":\"too many connections at once: try again\"}";

@@ -96,7 +96,7 @@ pub(crate) async fn docs_js() -> Response {
     page::asset("text/javascript; charset=utf-8", include_str!("../assets/docs.js"))
 }
 
-/// `GET /admin/datasets`: every dataset, with who may see it; for whoever runs the lake.
+/// `GET /admin/datasets`: every dataset, with who may see it; for the operator of the lake.
 pub(crate) async fn admin_datasets(axum::extract::State(state): Shared, asker: Asker) -> Answer {
     if !asker.principal.is_operator() {
         return Err(Failure::unauthorized());

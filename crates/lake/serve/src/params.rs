@@ -60,7 +60,7 @@ texts! {
     Host "idn-hostname";
     /// A URL, in any spelling; the scheme may be left out.
     UrlText "trawl-url";
-    /// A key that an earlier answer had. Nobody can make one up.
+    /// A key from an earlier answer. Clients cannot make one up.
     Key "trawl-key";
 }
 

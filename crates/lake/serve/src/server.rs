@@ -182,7 +182,7 @@ impl State {
 
 /// The rules in a file.
 pub(crate) fn read_access(path: &std::path::Path) -> Result<Access, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read the access rules: {error}"))?;
     if text.trim().is_empty() {
         // Half-way through being written again, most likely: not an order to shut everybody out.
         return Err("expected tokens or `anonymous`, found an empty file".into());

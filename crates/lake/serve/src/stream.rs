@@ -5,7 +5,7 @@
 //! ```
 //! The channel bounds memory and slows the reader down to the client; a client that leaves closes it, and the next write
 //! fails. What goes wrong before the first piece is an ordinary failure; after it the answer is cut off without its proper
-//! end, so that nobody takes it for whole.
+//! end, so that no client takes it for complete.
 
 use crate::asker::{Asker, Coding};
 use crate::failure::Failure;
@@ -50,7 +50,7 @@ impl Sink {
     fn begin(&mut self) {
         if let Some(begun) = self.begun.take() {
             let start = self.start.take().unwrap_or(Start { status: StatusCode::OK, headers: HeaderMap::new() });
-            // Nobody there any more: the next piece finds out.
+            // The client has left: the next piece finds out.
             let _ = begun.send(start);
         }
     }
@@ -169,7 +169,7 @@ impl Packing {
     }
 }
 
-/// An error for a client that has left: nobody hears of it.
+/// An error for a client that has left is not sent.
 pub(crate) fn gone(_: io::Error) -> QueryError {
     QueryError::Cancelled
 }

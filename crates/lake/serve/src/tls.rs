@@ -47,7 +47,7 @@ impl Tls {
         }
         let loaded = load(&self.files);
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
-        // A pair that does not fit is told once, not at every look.
+        // A pair that does not match is reported once, not at every check.
         now.1 = found;
         now.0 = loaded?;
         Ok(true)

@@ -1,4 +1,4 @@
-//! Asking the lake on behalf of a request: within limits, with a version pinned, cancelled when nobody waits any more.
+//! Asking the lake on behalf of a request: within limits, with a version pinned, cancelled when its client has left.
 
 use crate::asker::{Asker, Coding};
 use crate::event::{Event, Facts};
@@ -118,7 +118,7 @@ where
     ask_cached(state, asker, None, question).await
 }
 
-/// The same, and keeps the answer under a name for whoever asks the same of the same version with the same rights.
+/// The same, and keeps the answer under a name for clients that ask the same of the same version with the same rights.
 pub(crate) async fn ask_cached<T, F>(state: &Arc<State>, asker: Asker, name: Option<String>, mut question: F) -> Answer
 where
     T: Serialize + TellFacts,
@@ -212,7 +212,7 @@ where
     Ok(response)
 }
 
-/// Whoever keeps an answer asks again before using it: a copy must not outlive a denial.
+/// A caller that keeps an answer asks again before using it: a copy must not outlive a denial.
 pub(crate) fn cacheable(response: &mut Response, private: bool) {
     let control = if private { "private, no-cache" } else { "no-cache" };
     let headers: [(HeaderName, &'static str); 2] =
@@ -224,7 +224,7 @@ pub(crate) fn cacheable(response: &mut Response, private: bool) {
 
 impl State {
     /// A place among the questions under way. Requests come in bursts, and a machine pauses: at a thousand a second, 64 are there
-    /// after a pause of 64 ms that nobody would notice. So a burst waits, in order of arrival; a queue that is full, or that
+    /// after a pause of 64 ms that no client would notice. So a burst waits, in order of arrival; a queue that is full, or that
     /// does not move, means more requests than there are answers, and those get 503.
     async fn turn(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.turn_among(&self.permits, &self.waiting).await

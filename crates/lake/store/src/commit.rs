@@ -92,7 +92,7 @@ pub struct KnownSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
     /// The commits whose files ([`DataFile::added`]) have rows of it, and perhaps of others: rising; empty if it brought no row.
-    /// Filled in by the commit. `None` in commits of earlier programs: nobody knows.
+    /// Filled in by the commit. `None` in commits of earlier programs: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<Vec<u64>>,
 }
@@ -305,7 +305,7 @@ fn checked_sum(mut numbers: impl Iterator<Item = u64>) -> Option<u64> {
 
 impl Lake {
     /// The newest commit of a dataset, whether or not a version serves it yet. `None`: it has none. [`Error::Lost`] if the
-    /// commit that is served is gone with all that came after it: whoever took an older one for the newest would use
+    /// commit that is served is gone with all that came after it: a process that took an older one for the newest would use
     /// its number again.
     pub fn dataset_newest(&self, dataset_id: u32) -> Result<Option<DatasetCommit>> {
         let series = Series::of_dataset(&**self.store(), dataset_id);
@@ -334,7 +334,7 @@ impl Lake {
 
     /// Commits a change to a dataset. `change` gets the newest state and answers whether there is anything to commit; it
     /// runs again on a newer state whenever another writer was faster. Files it adds get the new commit's number where
-    /// their `added` is 0. A dataset that was dropped gets notes only: whoever brings files in is refused, since nobody
+    /// their `added` is 0. A dataset that was dropped gets notes only: a caller that brings files is refused, since no one
     /// would ever see them. Returns the newest state and whether this call made it. `writer` must be new for each operation;
     /// errors are as those of [`Lake::commit`].
     pub fn commit_dataset(
@@ -390,7 +390,7 @@ impl Lake {
             commit.sequence = newest.map_or(0, |state| state.number).max(served).saturating_add(1);
             commit.written = now.to_string();
             writer.clone_into(&mut commit.writer);
-            // Asked for after the newest commit was read: whoever changes the registry commits a note after that, and then
+            // Asked for after the newest commit was read: a process that changes the registry commits a note after that, and then
             // either this sees the change or its number is taken.
             if let Some(dataset) = self.current()?.dataset(dataset_id) {
                 commit.about = Some(dataset.info.clone());
@@ -416,7 +416,7 @@ impl Lake {
         Ok((commit, made))
     }
 
-    /// Writes the copy of a dataset's newest commit, if whoever made the commit was cut before that.
+    /// Writes the copy of a dataset's newest commit, if the process that made the commit died before that.
     pub fn renew_commit_copy(&self, dataset_id: u32, newest: u64) -> Result<()> {
         let store = &**self.store();
         if commit_copy(store, dataset_id)?.is_none_or(|copy| copy.number < newest) {

@@ -5,7 +5,7 @@
 //! commits 1  2  3  4   copy: 3      its writer was cut before it wrote the copy: readers go on from 3
 //! ```
 //! A commit alone knows which sources its dataset has taken and, until it is published, that its files exist at all. The copy
-//! also spares whoever looks for the newest commit the listing of a directory, which on an object store is the dearest
+//! also spares a process that looks for the newest commit the listing of a directory, which on an object store is the dearest
 //! request.
 
 use crate::object::claim;
@@ -38,13 +38,13 @@ pub fn newest_commit(store: &dyn Store, dataset_id: u32) -> Result<Option<State>
 pub(crate) fn refill(series: &Series<'_>, store: &dyn Store, copy: &State) -> Result<()> {
     let path = series.path(copy.number);
     if !store.exists(&path)? && series.highest_listed()?.is_none_or(|highest| highest < copy.number) {
-        // Whoever was faster has written the same.
+        // A faster process has written the same.
         claim(store, &path, &copy.bytes)?;
     }
     Ok(())
 }
 
-/// Copies a commit, and any newer one that has appeared meanwhile: whoever writes the copy last looks again.
+/// Copies a commit, and any newer one that has appeared meanwhile: the last writer of the copy looks again.
 pub(crate) fn write_copy(series: &Series<'_>, store: &dyn Store, dataset_id: u32, mut state: State) -> Result<()> {
     loop {
         store.put(&layout::commit_copy(dataset_id), &state.bytes)?;

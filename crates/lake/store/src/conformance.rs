@@ -1,4 +1,4 @@
-//! What every store promises: for the tests of whoever implements [`Store`].
+//! What every store promises: for the tests of implementations of [`Store`].
 //!
 //! Each function takes an empty store and panics where it breaks a promise. Stores in directories, in memory and on real
 //! servers run the same ones.

@@ -192,7 +192,7 @@ impl Error {
         Error::BadName { expected, found: found.chars().take(120).collect() }
     }
 
-    /// This error as the reason why nobody knows whether `path` was written.
+    /// This error as the reason why it is unknown whether `path` was written.
     pub(crate) fn unsettled(self, path: &str) -> Self {
         match self {
             Error::Unsettled { .. } => self,

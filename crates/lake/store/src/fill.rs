@@ -14,7 +14,7 @@ use trawl_model::UnixMillis;
 /// Lost numbers that are written anew at most: each is a file.
 const MAX_FILLED: u64 = 10_000;
 
-/// Why nobody commits after `newest`, while the deny list of manifest `recorded` is known.
+/// Why no process commits after `newest`, while the deny list of manifest `recorded` is known.
 pub(crate) fn lost_manifest(newest: u64, recorded: u64) -> Error {
     let path = layout::numbered(layout::MANIFESTS, recorded);
     let reason = format!(
@@ -48,7 +48,7 @@ impl Lake {
         }
         for sequence in from..=last {
             let bytes = Manifest { sequence, ..manifest.clone() }.to_json();
-            // Whoever was faster has filled it with the same.
+            // A faster process has filled it with the same.
             claim(&**self.store(), &self.series().path(sequence), &bytes)?;
         }
         Ok(())

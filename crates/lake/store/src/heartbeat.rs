@@ -33,7 +33,7 @@ pub struct Heartbeat {
 ///            │         └─────unsettled──────────► both stay: a collector decides, by a commit of its own
 ///            └─ fails or gives up ──────────► files and heartbeat go
 /// ```
-/// Whatever cannot be removed is found by a collector, since nobody claims it once the heartbeat is gone or old.
+/// Whatever cannot be removed is found by a collector, since it is unclaimed once the heartbeat is gone or old.
 pub struct AtWork<'a> {
     pulse: Pulse<'a>,
     dirs: Vec<String>,

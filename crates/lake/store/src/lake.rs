@@ -28,7 +28,7 @@ pub struct Lake {
     seen: Mutex<Option<Seen>>,
     bases: Bases,
     sizes: Sizes,
-    /// Whether lakes of earlier programs are opened: only by whoever upgrades them.
+    /// Whether lakes of earlier programs are opened: only to upgrade them.
     old: bool,
 }
 
@@ -160,7 +160,7 @@ impl Lake {
             put_deny(&*self.store, &mut wire)?;
             let text = wire.to_json();
             let read = self.parse_manifest(&path, &text)?;
-            // A state of a kind that cannot be told so, such as one that came from elsewhere, is told whole.
+            // A state that cannot be written so, such as one that came from elsewhere, is written whole.
             Ok(if read == *after { text } else { after.to_json() })
         };
         let fits = |text: &[u8], base: &Base| {
@@ -236,7 +236,7 @@ impl Lake {
             let lost = || Error::Refused { reason: "a thread that asked the store ended without an answer".into() };
             let follows = follows.join().map_err(|_| lost())?;
             if let Some(base) = base {
-                // What it found out is remembered; if it failed, whoever reads the manifest is told why.
+                // What it found out is remembered; if it failed, reading the manifest fails and says why.
                 let _ = base.join();
             }
             // In this order, as in a search: a successor that was collected leaves no predecessor.
@@ -255,7 +255,7 @@ impl Lake {
         series.get(sequence)?.map(|state| self.parse_manifest(&series.path(sequence), &state.bytes)).transpose()
     }
 
-    /// State `sequence` and the checkpoint it is told against, if it is.
+    /// State `sequence` and the checkpoint it refers to, if any.
     pub fn manifest_and_base(&self, sequence: u64) -> Result<Option<(Manifest, Option<Base>)>> {
         let series = self.series();
         let Some(state) = series.get(sequence)? else { return Ok(None) };
@@ -311,7 +311,7 @@ impl Lake {
     /// faster. A change that changes nothing commits nothing. `writer` must be new for each operation, and is refused if a
     /// collector gave it up.
     ///
-    /// After [`Error::Unsettled`] nobody knows whether the commit was made; after any other error it was not. A change of the
+    /// After [`Error::Unsettled`] it is unknown whether the commit was made; after any other error it was not. A change of the
     /// deny list is done once it is recorded beside the datasets too, and is unsettled while only this is missing: the next
     /// commit sees to it.
     pub fn commit<T>(
@@ -366,8 +366,8 @@ impl Lake {
         Ok(Committed { value, manifest: own, copy_error })
     }
 
-    /// Copies `state` to `index/manifest.json`, and any newer one that has appeared meanwhile: whoever writes the copy
-    /// last looks again, so it ends up with the newest.
+    /// Copies `state` to `index/manifest.json`, and any newer one that has appeared meanwhile: the last writer
+    /// looks again, so the copy ends up with the newest.
     pub(crate) fn refresh_copy(&self, mut state: State) -> Result<()> {
         loop {
             self.remember(state.clone())?;
@@ -388,7 +388,7 @@ impl Lake {
     /// to it. Its id stays taken. Tells whether it did.
     pub fn withdraw_dataset(&self, now: UnixMillis, writer: &str, dataset_id: u32) -> Result<bool> {
         let dir = format!("{}/", layout::dataset_dir(dataset_id));
-        // The heartbeat of the ingest that failed stays while nobody knows whether its commit was made.
+        // The heartbeat of the ingest that failed stays while it is unknown whether its commit was made.
         let is_here = |beat: &Heartbeat| beat.prefixes.iter().any(|p| p.starts_with(&dir));
         if self.heartbeats()?.iter().any(is_here) || self.dataset_newest(dataset_id)?.is_some() {
             return Ok(false);
@@ -448,7 +448,7 @@ impl Lake {
         if !claim(&*self.store, &list.path, bytes)? {
             self.store.put(&list.path, bytes)?;
         }
-        // Whoever loses `index/` has it from there. Read back whole, since another compressor gives other bytes.
+        // A lake that loses `index/` gets it from there. Read back whole, since another compressor gives other bytes.
         if read_list_copy(&*self.store, &list.hash)?.is_none() {
             let broken = |error: std::io::Error| Error::Refused { reason: format!("cannot compress a list: {error}") };
             let packed = zstd::encode_all(bytes, 9).map_err(broken)?;

@@ -137,7 +137,7 @@ pub fn segment_dir(segment: &str) -> Result<String> {
     let (whole, piece) = segment.split_once('/').map_or((segment, None), |(whole, piece)| (whole, Some(piece)));
     check_name(whole)?;
     if RESERVED.contains(&whole) {
-        return Err(Error::bad_name("a segment id that is no reserved name", segment));
+        return Err(Error::bad_name("a segment id that is not a reserved name", segment));
     }
     if let Some(prefix) = piece {
         check_prefix(prefix)?;

@@ -1,4 +1,4 @@
-//! A store in memory: for tests, and for whoever builds a small lake only to ask it something.
+//! A store in memory: for tests, and for programs that build a small lake only to query it.
 
 use crate::{Created, Error, Listed, RangeRead, Result, Store, Upload, check_path};
 use bytes::Bytes;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use trawl_model::UnixMillis;
 
 impl Lake {
-    /// Writes the states of the lake again that are lost or damaged, and removes damaged ones that nobody refers to. The
+    /// Writes the states of the lake again that are lost or damaged, and removes damaged ones that are not referred to. The
     /// newest manifest must be readable. Tells the paths. `writer` must be new.
     pub fn mend_states(&self, now: UnixMillis, writer: &str) -> Result<Vec<String>> {
         // Writes the copy and the record of the deny list, where the newest manifest has more than these.
@@ -47,7 +47,7 @@ impl Lake {
                     continue;
                 }
                 Ok(None) => drop(claim(&**self.store(), &path, &renumbered(&next, number))?),
-                // Readers never take a number for another state than the one they have read: nobody has read this one.
+                // Readers never take a number for another state than the one they have read: no reader has read this one.
                 Ok(Some(_)) | Err(_) => self.store().put(&path, &renumbered(&next, number))?,
             }
             mended.push(path);

@@ -28,7 +28,7 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Tells work to end. Clones share it, so that whoever started the work and whoever does it look at the same.
+/// Tells work to end. Clones share it, so that the starter of the work and its threads look at the same flag.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 

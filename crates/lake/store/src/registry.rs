@@ -38,7 +38,7 @@ impl Lake {
         })?;
         let dataset = committed.manifest.dataset(dataset_id).cloned().ok_or_else(unknown)?;
         let (_, noted) = self.commit_dataset(dataset_id, now, writer, |commit| {
-            // Whoever drops it meanwhile has the last word.
+            // A process that drops it meanwhile has the last word.
             Ok(!commit.is_dropped() && commit.about.as_ref() != Some(&dataset.info))
         })?;
         Ok((dataset, committed.value || noted))

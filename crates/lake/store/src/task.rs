@@ -1,12 +1,12 @@
 //! Tasks of a job: each may be tried any number of times, at once and again, and has one report.
 //!
 //! ```text
-//! attempt (a name nobody else has) ─► files with that name in theirs ─► create the report if absent
+//! attempt (a name of its own) ─► files with that name in theirs ─► create the report if absent
 //!                                                                        ├ it is ours: the task is done
 //!                                                                        └ another's: its files count, ours go
 //! ```
 //! So it does not matter how often an engine starts a task, or whether an attempt that was given up still lives. What an
-//! attempt wrote that no report names, nobody reads; a collector takes it once the job shows no sign of life.
+//! attempt wrote that no report names is never read; a collector takes it once the job shows no sign of life.
 
 use crate::manifest::{check_head, json_error, to_sealed_json_of};
 use crate::object::claim;
@@ -46,12 +46,12 @@ fn settle_task<T: Serialize + DeserializeOwned>(store: &dyn Store, path: &str, v
     if claim(store, path, &text)? {
         return Ok(Settled::Ours);
     }
-    // It was there a moment ago: whoever removed it has ended the job.
+    // It was there a moment ago: the process that removed it has ended the job.
     let gone = || crate::Error::NotFound { path: path.to_owned() };
     Ok(Settled::Others(read_task(store, path)?.ok_or_else(gone)?))
 }
 
-/// Creates a JSON object that is nobody's yet, such as a job: whether the one that is there now is this caller's.
+/// Creates a JSON object that does not exist yet, such as a job. Returns whether the one that is there now is this caller's.
 pub fn create_task<T: Serialize + DeserializeOwned>(store: &dyn Store, path: &str, value: &T) -> Result<bool> {
     Ok(matches!(settle_task(store, path, value)?, Settled::Ours))
 }

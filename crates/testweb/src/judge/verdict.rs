@@ -148,7 +148,8 @@ impl std::fmt::Display for Verdict {
             writeln!(f, "line {}: {}", fault.line, fault.detail)?;
         }
         for (kind, count) in &self.counts {
-            writeln!(f, "{count} times: {}", kind.about())?;
+            let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
+            writeln!(f, "{times}: {}", kind.about())?;
             for violation in self.violations.iter().filter(|v| v.kind == *kind).take(10) {
                 write!(f, "  ")?;
                 if let Some(line) = violation.line {

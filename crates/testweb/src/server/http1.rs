@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
             if_modified_since: value("if-modified-since"),
             accept_encoding: value("accept-encoding"),
             body_bytes: length.unwrap_or(Ok(0)).unwrap_or(u64::MAX),
-            // Nobody needs to send this server a chunked body; closing is simpler than reading one.
+            // No client needs to send this server a chunked body; closing is simpler than reading one.
             keep: !chunked && if parsed.version == Some(1) { !says(b"close") } else { says(b"keep-alive") },
         }
     }

@@ -24,7 +24,7 @@ pub(super) enum Manner {
     Short,
     /// With a length smaller than what comes.
     Long,
-    /// With a response that nobody asked for right behind it, on a connection that stays open.
+    /// With an unrequested response right behind it, on a connection that stays open.
     Surplus,
     /// Half of it, then nothing; the connection stays open.
     Stall,

@@ -63,7 +63,7 @@ fn fail(reason: impl std::fmt::Display) -> Error {
     Error::Tls(reason.to_string())
 }
 
-/// Makes certificates; all share one key, which is quick and harms nobody here.
+/// Makes certificates; all share one key, which is quick and harmless here.
 struct Authority {
     world: Arc<World>,
     issuer: CertifiedIssuer<'static, KeyPair>,

@@ -30,16 +30,15 @@ pub fn crawl_with(
     let asked = stop.clone();
     interrupt.on_stop(move || asked.ask())?;
     let bar = Bar::start("crawl", None, out.quiet());
-    let workers = config.workers;
     let report = trawl_engine::run(config, system::clock(), system::ids()?, &stop, &mut |progress| {
-        bar.report(progress.counts.captures, || line(progress, workers));
+        bar.report(progress.counts.captures, || line(progress));
         watch(progress);
     })?;
     Ok(report)
 }
 
 /// One line: how fast, how much is left, what it waits for, what goes wrong.
-fn line(p: &Progress, workers: usize) -> String {
+fn line(p: &Progress) -> String {
     let mut line = format!(
         "{} captures, {:.0}/s, {} in flight, {} queued, {} hosts, {}",
         show_count(p.counts.captures),
@@ -64,7 +63,7 @@ fn line(p: &Progress, workers: usize) -> String {
         let why = if next.backoff { "which is in backoff" } else { "whose turn comes" };
         line += &format!(", waiting for {}, {why} in {}", next.host, show_seconds(next.wait_ms / 1000));
     }
-    if p.limit < workers {
+    if p.limit < p.most {
         line += &format!(", only {} fetches at once: many hosts fell silent together", p.limit);
     }
     if let Some(trouble) = &p.trouble {
@@ -102,6 +101,7 @@ mod tests {
             rate: 12.4,
             in_flight: 0,
             limit: 64,
+            most: 256,
             eta_s: Some(7300),
             next: Some(Waiting { host: "a.example".into(), wait_ms: 90_000, backoff: true }),
             unacked: 0,
@@ -113,7 +113,7 @@ mod tests {
             waiting: None,
             stopping: false,
         };
-        let shown = line(&progress, 256);
+        let shown = line(&progress);
         for part in [
             "12/s",
             "2 h 1 min left at this rate",

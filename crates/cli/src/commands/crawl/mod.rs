@@ -159,27 +159,27 @@ pub struct Args {
     ignore_robots: bool,
 
     /// Honour a crawl-delay in robots.txt up to this length
-    #[arg(long, default_value = "60s", value_parser = duration, help_heading = "Robots.txt and backoff")]
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = duration, help_heading = "Robots.txt and backoff")]
     max_crawl_delay: Duration,
 
     /// How long to use a robots.txt before it is fetched again; RFC 9309 allows at most 24 hours
-    #[arg(long, default_value = "24h", value_parser = duration, help_heading = "Robots.txt and backoff")]
+    #[arg(long, default_value = "24h", value_name = "DURATION", value_parser = duration, help_heading = "Robots.txt and backoff")]
     robots_ttl: Duration,
 
     /// Longest backoff, even if a server asks for more
-    #[arg(long, default_value = "1d", value_parser = duration, help_heading = "Robots.txt and backoff")]
+    #[arg(long, default_value = "1d", value_name = "DURATION", value_parser = duration, help_heading = "Robots.txt and backoff")]
     max_backoff: Duration,
 
     /// Give up a host that has refused or not answered for this long
-    #[arg(long, default_value = "1h", value_parser = duration, help_heading = "Robots.txt and backoff")]
+    #[arg(long, default_value = "1h", value_name = "DURATION", value_parser = duration, help_heading = "Robots.txt and backoff")]
     give_up_after: Duration,
 
     /// How long to wait when only hosts in backoff are left; then they are given up
-    #[arg(long, default_value = "15m", value_parser = duration, help_heading = "Robots.txt and backoff")]
+    #[arg(long, default_value = "15m", value_name = "DURATION", value_parser = duration, help_heading = "Robots.txt and backoff")]
     wait: Duration,
 
     /// How long to let fetches finish after ctrl-c
-    #[arg(long, default_value = "15s", value_parser = duration, help_heading = "Run")]
+    #[arg(long, default_value = "15s", value_name = "DURATION", value_parser = duration, help_heading = "Run")]
     grace: Duration,
 
     /// Fetches at once over all hosts; more is faster and needs more memory
@@ -269,6 +269,11 @@ fn seeds_of(text: &str, fetch: &FetchConfig) -> anyhow::Result<Vec<SeedInput>> {
                 let scheme = if trawl_engine::speaks_https(&url, fetch, system::now())? { "https" } else { "http" };
                 Ok(vec![SeedInput::Url(format!("{scheme}://{text}"))])
             }
+            None if path.try_exists().is_ok_and(|is_there| !is_there) => bail!(
+                "cannot open {}: No such file or directory \
+                 (a seed is a file, a host name, or a URL that begins with http:// or https://)",
+                path.display()
+            ),
             None => Ok(vec![seed]),
         },
         SeedInput::Url(url) => match WebUrl::parse(url) {

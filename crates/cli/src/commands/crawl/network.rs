@@ -21,23 +21,23 @@ pub struct NetworkArgs {
     contact: String,
 
     /// Longest time for one fetch
-    #[arg(long, default_value = "5m", value_parser = duration)]
+    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = duration)]
     timeout: Duration,
 
     /// Longest time for a TCP connection
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
     connect_timeout: Duration,
 
     /// Longest time for a TLS handshake
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
     tls_timeout: Duration,
 
     /// Longest time from a request to the first byte of its response
-    #[arg(long, default_value = "30s", value_parser = duration)]
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
     first_byte_timeout: Duration,
 
     /// Longest time between two reads of a response
-    #[arg(long, default_value = "20s", value_parser = duration)]
+    #[arg(long, default_value = "20s", value_name = "DURATION", value_parser = duration)]
     idle_timeout: Duration,
 
     /// Name server, as ADDR or ADDR:PORT; the system's by default
@@ -45,7 +45,7 @@ pub struct NetworkArgs {
     resolver: Vec<SocketAddr>,
 
     /// Longest time for one DNS lookup, with all attempts
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
     dns_timeout: Duration,
 
     /// Attempts of one DNS lookup
@@ -57,11 +57,11 @@ pub struct NetworkArgs {
     dns_lookups: usize,
 
     /// Use a DNS answer at least this long, even if its TTL is shorter
-    #[arg(long, default_value = "5s", value_parser = duration)]
+    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
     dns_min_ttl: Duration,
 
     /// Use a DNS answer at most this long
-    #[arg(long, default_value = "1d", value_parser = duration)]
+    #[arg(long, default_value = "1d", value_name = "DURATION", value_parser = duration)]
     dns_max_ttl: Duration,
 
     /// Keep at most this many bytes of a body; a longer one is cut, and marked as such

@@ -50,11 +50,11 @@ pub struct ScopeArgs {
     max_bytes_per_host: Option<u64>,
 
     /// Stop cleanly after this time; --resume continues for as long again
-    #[arg(long, value_parser = duration, help_heading = "Politeness and amounts")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Politeness and amounts")]
     max_time: Option<Duration>,
 
     /// Spend at most this much time on fetches from one host; waits between them do not count
-    #[arg(long, value_parser = duration, help_heading = "Politeness and amounts")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Politeness and amounts")]
     max_time_per_host: Option<Duration>,
 }
 

@@ -64,6 +64,11 @@ struct Made {
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let interrupt = Interrupt::install()?;
+    if args.listen.port() != 0 {
+        // A port that is taken is reported now, not after the crawl.
+        let taken = |source| trawl_serve::Error::Listen { address: args.listen, source };
+        std::net::TcpListener::bind(args.listen).map_err(taken)?;
+    }
     clear(&args.dir)?;
     let made = make(&args, &interrupt, out)?;
     if !made.report.complete {

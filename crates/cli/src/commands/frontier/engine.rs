@@ -137,7 +137,7 @@ struct Desk {
 type Answered = anyhow::Result<Result<Value, String>>;
 
 impl Desk {
-    /// Now, by a clock that nobody sets.
+    /// Now, by a clock that cannot be set.
     fn now(&self) -> UnixMillis {
         let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         UnixMillis(self.base.0.saturating_add(elapsed))
@@ -295,7 +295,7 @@ impl Desk {
             Some(class @ (DnsFailure | DnsRefused | DnsServfail | DnsTimeout)) => {
                 self.frontier.unresolved(now, id, class, format!("{site}: no address"))?;
             }
-            // The fetch meets the same failure, and tells of it.
+            // The fetch meets the same failure and reports it.
             Some(_) => self.frontier.ready(now, id, Ok(None)),
         }
         Ok(Ok(json!({ "ok": true })))
@@ -313,7 +313,7 @@ impl Desk {
         let (mut settled, mut linked) = (Vec::new(), Linked::default());
         for (outcome, told) in read {
             let page = self.frontier.leased_url(outcome.id).map(WebUrl::parse).transpose();
-            let page = page.map_err(|e| anyhow::anyhow!("a leased URL is not one: {e}"))?;
+            let page = page.map_err(|e| anyhow::anyhow!("a leased URL is not a URL: {e}"))?;
             if told.ip.is_some() {
                 self.frontier.released(now, LeaseId::Page(outcome.id), outcome.answer, told.ip)?;
             }
@@ -324,7 +324,7 @@ impl Desk {
                 Settled::Unknown => "unknown",
             });
             let (Settled::Done { depth } | Settled::Again { depth }, Some(page)) = (became, page) else {
-                // Nobody knows how deep they are. The page is leased again, and then they are told again.
+                // Their depth is not known. The page is leased again, and they are offered again then.
                 linked.admissions.extend(told.links.iter().map(|_| "unknown"));
                 continue;
             };
@@ -393,7 +393,7 @@ impl Desk {
             _ => return Ok(Err("expected the id of a robots.txt".to_owned())),
         };
         let class = match error.map(|class| class.parse::<ErrorClass>().map_err(|_| class)).transpose() {
-            // Nobody answered: as of a page, that counts against the origin, which is asked again for an hour.
+            // No server answered: as for a page, that counts against the origin, which is asked again for an hour.
             Ok(None) if status == 0 => Some(ErrorClass::ConnectTimeout),
             Ok(class) => class,
             Err(class) => return Ok(Err(format!("unknown error class {class:?}"))),

@@ -36,7 +36,7 @@ pub fn check_target(target: &Path, inputs: &[&Path], overwrite: bool) -> anyhow:
         bail!("{} is an input ({}): choose another name for the output", target.display(), input.display());
     }
     if target.symlink_metadata().is_ok() && !overwrite {
-        bail!("{} is there already: choose another name, or --overwrite it", target.display());
+        bail!("{} exists already: choose another name, or replace it with --overwrite", target.display());
     }
     Ok(())
 }
@@ -91,7 +91,7 @@ pub struct Output1<'a> {
     merged: &'a Merged,
 }
 
-/// Tells of a file that was written.
+/// Reports a file that was written.
 pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) -> anyhow::Result<()> {
     let fact = Output1 { file: path.display().to_string(), written, merged };
     out.fact(&fact, |w| {
@@ -124,8 +124,7 @@ pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) ->
 
 /// Splits a file at a host key
 ///
-/// Hosts with smaller keys go to the one file, all others to the other. Together, the two files own the range of the
-/// old one.
+/// Hosts with smaller keys go to --low, all others to --high. Together, the two files own the range of the old one.
 ///
 /// Example:
 ///   trawl frontier split base.meguri --at a.example --low a.meguri --high b.meguri

@@ -10,7 +10,7 @@ use trawl_io::{Fs, RealFs, publish};
 use trawl_meguri::keys::parse_host;
 use trawl_meguri::manifest::{Entry, Gap, Manifest};
 
-/// Shows a manifest of partitions, checks that they tile the key space, routes a host
+/// Shows a manifest of partitions, checks that each key belongs to one of them, finds the partition of a host
 ///
 /// If you name files, it writes the manifest from them instead. Exit code 1 if some keys belong to no partition or to
 /// two, or if no partition owns the host.

@@ -108,16 +108,17 @@ fn open(path: &Path) -> anyhow::Result<MeguriFile> {
     Ok(MeguriFile::open_path(path)?)
 }
 
+/// What [`parse_hour`] accepts.
+const HOUR: &str = "an hour since 1970 (0 is now), or a time as 2026-11-16T12:00:00Z";
+
 /// An hour since 1970, or a time that falls into it; 0 is now.
 pub fn parse_hour(text: &str) -> Result<u32, String> {
     if text.bytes().all(|b| b.is_ascii_digit()) && text.len() < 12 {
         return match text.parse() {
             Ok(0) => Ok(hour_of(system::now())),
             Ok(hour) => Ok(hour),
-            Err(e) => Err(format!("expected an hour since 1970 or a time, found {text:?}: {e}")),
+            Err(_) => Err(format!("expected {HOUR}, found {text:?}")),
         };
     }
-    UnixMillis::parse(text)
-        .map(hour_of)
-        .map_err(|e| format!("expected an hour since 1970 or a time, found {text:?}: {e}"))
+    UnixMillis::parse(text).map(hour_of).map_err(|_| format!("expected {HOUR}, found {text:?}"))
 }

@@ -82,7 +82,7 @@ pub enum Request {
     Stats,
 }
 
-/// Seconds for which an address holds if nothing is told: what a system's resolver does not tell.
+/// Seconds for which an address holds if the request does not say: a system's resolver does not give a lifetime.
 fn holds() -> f64 {
     300.0
 }

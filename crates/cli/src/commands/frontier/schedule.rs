@@ -67,7 +67,7 @@ pub fn run(args: &ScheduleArgs, out: &mut Output) -> anyhow::Result<Status> {
     match failed {
         Some(error) => Err(error.into()),
         None if shown == 0 && wrong == 0 => {
-            out.remark("no URL is due (a URL that was never scheduled is not)");
+            out.remark("no URL is due; URLs that were never scheduled are never due");
             Ok(Status::Findings)
         }
         None => Ok(Status::from_findings(shown == 0 || wrong > 0)),

@@ -106,7 +106,7 @@ struct Done {
     file: String,
     #[serde(flatten)]
     written: Written,
-    /// Rows and hosts are told by what was written.
+    /// Rows and hosts are reported by the writer.
     #[serde(flatten)]
     seeded: Seeded,
     unreadable_items: u64,
@@ -393,7 +393,7 @@ fn open_source(path: &Path, lists: &Options) -> anyhow::Result<Source> {
         return Ok(Source::Partition(super::open(path)?));
     }
     let archive = format.open(&Opening::new(&fs, path))?;
-    // Nobody asks for this source again: its name is enough.
+    // This source is not asked for again: its name is enough.
     let size = fs.metadata(path)?.len;
     let identity = SourceIdentity { uri: path.display().to_string(), size, tag: String::new() };
     let urls = trawl_archive::urls(archive, path, identity)?;

@@ -24,7 +24,7 @@ pub struct SettingArgs {
     queue: QueueName,
 
     /// How long a lease may be out before its page is handed out again
-    #[arg(long, default_value = "10m", value_parser = duration)]
+    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = duration)]
     lease_time: Duration,
 
     /// Lease robots.txt files before pages, as this product token

@@ -6,6 +6,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{show_bytes, show_count};
 use crate::{lake_dir, system};
+use anyhow::Context;
 use std::path::PathBuf;
 use trawl_store::Cancel;
 
@@ -32,6 +33,10 @@ pub(super) fn run(args: &CopyArgs, out: &mut Output) -> anyhow::Result<Status> {
     lake_dir::must_be_lake(&args.from)?;
     lake_dir::must_take_copy(&args.from, &args.to)?;
     let (from, to) = (lake_dir::store(&args.from)?, lake_dir::store(&args.to)?);
+    if !args.to.to_str().is_some_and(trawl_store::is_remote) {
+        // Otherwise a directory that cannot be made would look like a file that is gone.
+        std::fs::create_dir_all(&args.to).with_context(|| format!("cannot make {}", args.to.display()))?;
+    }
     let bar = Progress::start("copy", None, out.quiet());
     let tell = |done: u64, total: u64| bar.report(done, || format!("{} of {}", show_bytes(done), show_bytes(total)));
     let copied = trawl_maintain::copy(&from, &to, &system::now, &system::nonce()?, &Cancel::default(), &tell)?;

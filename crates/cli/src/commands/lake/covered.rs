@@ -164,7 +164,7 @@ fn each_archive(path: &Path, format: lists::Format, each: &mut dyn FnMut(&str)) 
 }
 
 /// Refuses an index of captures that the dataset has taken already, from another index or from the archives themselves. What rows
-/// of it are new nobody can tell: an index is written anew when a crawl goes on. Where it `replaces` what it was, that goes.
+/// of it are new is unknown: an index is written anew when a crawl continues. Where it `replaces` what it was, that goes.
 pub(super) fn refuse_again(
     known: &[KnownSource],
     index: &Path,

@@ -85,8 +85,8 @@ fn read_schema(path: &Path) -> anyhow::Result<serde_json::Value> {
     if len > MAX_SCHEMA_BYTES {
         bail!("{}: expected at most {MAX_SCHEMA_BYTES} bytes, found {len}", what());
     }
-    let schema: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(path).with_context(what)?).with_context(what)?;
+    let schema: serde_json::Value = serde_json::from_slice(&std::fs::read(path).with_context(what)?)
+        .with_context(|| format!("{}: expected JSON", what()))?;
     // A schema is an object, or true or false.
     if !schema.is_object() && !schema.is_boolean() {
         bail!("{}: expected a JSON Schema, which is an object", what());

@@ -117,7 +117,7 @@ fn remove(args: &RemoveArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::from_findings(tell(&targets, gone, &verbs, &manifest, out)? > 0))
 }
 
-/// More entries than these are told by their number, but for `--json`.
+/// If there are more entries than this, only their number is printed, except with `--json`.
 const TOLD: usize = 100;
 
 /// What became of an entry, for `--json` and for people.

@@ -35,7 +35,7 @@ pub struct GcArgs {
     keep_states: u64,
 
     /// Keep versions, states and heartbeats that are younger than this
-    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
+    #[arg(long, default_value = "1d", value_name = "DURATION", value_parser = duration)]
     grace: Duration,
 
     /// List what would be deleted, and delete nothing

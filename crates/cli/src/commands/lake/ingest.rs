@@ -375,7 +375,7 @@ fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output)
     let report = trawl_ingest::ingest(lake, id, &open.sources, settings, &system::now, &|p| show_progress(&bar, p));
     drop(bar);
     if report.is_err() && is_new {
-        // What failed leaves no name behind; what is told is why it failed.
+        // A failed ingest leaves no name behind; the message says why it failed.
         let _ = lake.withdraw_dataset(system::now(), &settings.writer, id);
     }
     let report = report?;

@@ -16,8 +16,8 @@ use trawl_maintain::{JobCommit, TaskDone, commit_job, run_task};
 
 /// Cuts an ingest into tasks that several machines can share
 ///
-/// Prints the name of the job. Run its tasks `map` 0 to N-1, then `reduce` 0 to M-1, then `trawl lake commit`, then the task `index` 0,
-/// then `trawl lake commit` again. With --json each task is printed as a line, which `trawl lake task` takes as its argument. Tasks
+/// Prints the name of the job. Run its tasks `map` 0 to N-1, then `reduce` 0 to M-1, then `trawl lake commit`, then `index` 0 to
+/// M-1, then `trawl lake commit` again. With --json each task is printed as a line, which `trawl lake task` takes as its argument. Tasks
 /// of one stage run in any order, on any machines that see the lake and the sources under the same names; a task may be
 /// repeated, and run twice at the same time. The Parquet and index files have the same bytes as those of `trawl lake ingest`.
 ///

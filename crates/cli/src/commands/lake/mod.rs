@@ -46,14 +46,14 @@ enum Verb {
     Gc(gc::GcArgs),
     /// Lists the datasets with their rows and bytes
     ///
-    /// Denied rows that are still in the files are counted apart. With --json it also prints who may see each dataset, and
+    /// Denied rows that are still in the files are counted separately. With --json it also prints who may see each dataset, and
     /// what else `trawl lake dataset set` sets.
     ///
     /// Example: trawl lake datasets --lake lake
     Datasets(LakeArg),
     /// Says how much a lake holds
     ///
-    /// Denied rows that are still in the files are counted apart. The number of domains is exact once index segments are
+    /// Denied rows that are still in the files are counted separately. The number of domains is exact once index segments are
     /// merged (`trawl lake compact --full`).
     ///
     /// Example: trawl lake stats --lake lake --json

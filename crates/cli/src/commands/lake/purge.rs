@@ -87,7 +87,7 @@ pub(super) fn purge(args: &PurgeArgs, out: &mut Output) -> anyhow::Result<Status
     let (dir, memory) = (&args.lake.lake, args.memory.bytes()?);
     let lake = lake_dir::open(dir)?;
     if !args.dry_run {
-        confirm(&format!("purging {} denied thing(s)", lake.current()?.deny.len()), args.yes)?;
+        confirm(&format!("purging {} denied entries", lake.current()?.deny.len()), args.yes)?;
     }
     let dataset = id_of(&lake, args.dataset.as_deref())?;
     if !keep(dir, memory, out, |keeper| keeper.purge(&lake, dataset, args.dry_run))? {

@@ -46,7 +46,7 @@ pub struct RebuildArgs {
 
 pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
-    // A wrong size or list is told before anything is done.
+    // A wrong size or list is reported before anything is done.
     let memory = args.memory.bytes()?;
     let list =
         args.psl.as_ref().map(|file| std::fs::read(file).with_context(|| format!("cannot read {}", file.display())));

@@ -141,6 +141,9 @@ impl Expanded {
             self.files.push(SourcePath::new(path.to_owned(), false));
             return Ok(());
         }
+        if path.to_str().is_some_and(trawl_store::is_address) && !path.exists() {
+            bail!("{}: expected a file, or an address that begins with s3:// or https://", path.display());
+        }
         let cannot = || format!("cannot read {}", path.display());
         let kind = fs::metadata(path).with_context(cannot)?.file_type();
         if is_pipe(path) {

@@ -241,8 +241,10 @@ fn dump_crawldb(
 }
 
 fn top_n(args: &ReaddbArgs, top: &[String], db: &CrawlDb, out: &mut Output) -> anyhow::Result<Status> {
-    let most = top.first().context("-topN N")?.parse().context("-topN N")?;
-    let least = top.get(2).map_or(Ok(0.0), |min| min.parse()).context("-topN N DIR MIN")?;
+    let wrong = |what, found: &String| anyhow::anyhow!("-topN: expected {what}, found {found:?}");
+    let most = top.first().context("-topN N")?;
+    let most = most.parse().map_err(|_| wrong("a whole number", most))?;
+    let least = top.get(2).map_or(Ok(0.0), |min| min.parse().map_err(|_| wrong("a score as MIN", min)))?;
     let mut best = TopN::new(most, least);
     each(args, db.scan(), out, |url, datum| {
         best.push(url, datum.score);

@@ -101,7 +101,7 @@ pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
     match (&args.dump, &args.get) {
         (Some(paths), _) => dump(&args, paths, &options, out),
         (_, Some(words)) => {
-            let [segment, url] = words.as_slice() else { bail!("-get wants a segment and a URL") };
+            let [segment, url] = words.as_slice() else { bail!("-get needs a segment and a URL") };
             if is_legacy(Path::new(segment))? {
                 let status = get_legacy(Path::new(segment), url, &args, &options, out)?;
                 return Ok(super::ended(status, &legacy_missing(Path::new(segment), &args.without(), &options)?));
@@ -180,14 +180,14 @@ fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::
     if let Some(dir) = &args.dir {
         for entry in RealFs.list(dir)? {
             let path = dir.join(entry.name);
-            // A link is the segment that it leads to; one that leads nowhere is told of like one that cannot be read.
+            // A link is the segment that it leads to; one that leads nowhere is reported like one that cannot be read.
             if entry.is_dir || RealFs.metadata(&path).map_or(true, |found| found.is_dir) {
                 paths.push(path);
             }
         }
     }
     if paths.is_empty() {
-        bail!("-list wants segments, or -dir DIR with segments in it");
+        bail!("-list needs segments, or -dir and a directory of segments");
     }
     if !out.json() {
         writeln!(out, "{}", list_header())?;
@@ -231,7 +231,7 @@ fn facts_of(
 }
 
 fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
-    let path = paths.first().context("-dump wants a segment")?;
+    let path = paths.first().context("-dump needs a segment")?;
     if let Some(dir) = paths.get(1).filter(|_| out.json()) {
         bail!("--json prints to stdout: leave out {}", dir.display());
     }

@@ -323,7 +323,7 @@ const HIT_COLUMNS: &[&str] = &[
     "extras",
 ];
 
-/// The number of a dataset, or what to say where there is none of that name.
+/// The number of a dataset, or the message if no dataset has that name.
 fn dataset_id(pinned: &Pinned, text: &str) -> Result<Result<u32, String>, QueryError> {
     let datasets = pinned.datasets(&Principal::operator())?;
     if let Some(named) = datasets.iter().find(|d| d.name == text) {

@@ -37,8 +37,8 @@ impl FileTarget {
 pub enum Verb {
     /// Creates an empty filesys
     ///
-    /// An append-only one never changes what it has written: files are created and appended to while they are the last one,
-    /// and can be listed from any time on.
+    /// An append-only filesys never changes what it has written: only its last file can be appended to, and files can be listed
+    /// from a given time on.
     ///
     /// Examples:
     ///   trawl seqdb fs create base/docs
@@ -180,7 +180,7 @@ pub enum Verb {
         #[arg(value_name = "N")]
         size: u64,
     },
-    /// Copies the files of a directory, and of those in it, into a filesys
+    /// Copies a directory tree into a filesys
     ///
     /// Names are paths inside the directory. Files keep their times, except in an append-only filesys, which uses the
     /// time of the import. Files that exist already, links and devices are left alone and counted; the exit code is
@@ -228,7 +228,7 @@ pub enum Verb {
         #[arg(long)]
         salvage: bool,
     },
-    /// Copies a filesys without what is deleted
+    /// Copies a filesys without its deleted files
     ///
     /// The complete copy replaces the old files; afterwards each stored file is in one piece.
     ///

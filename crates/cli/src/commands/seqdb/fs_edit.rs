@@ -19,7 +19,7 @@ const CHUNK: usize = 1 << 20;
 
 /// Prints a file, or a part of it
 ///
-/// As it is stored; --json has name, type and time too. Exit code 1 when there is no such file.
+/// Prints it as it is stored; --json also has name, type and time. Exit code 1 when there is no such file.
 ///
 /// Examples:
 ///   trawl seqdb fs cat base/docs a.txt --range 100 50
@@ -70,8 +70,8 @@ pub fn cat(args: CatArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
 
 /// Stores stdin as a file
 ///
-/// A file that is there is replaced from its start and cut, except in an append-only filesys, where it must be new. A new
-/// file is stored in one step: readers beside see all of it or nothing.
+/// Overwrites an existing file from its start and cuts off the rest; in an append-only filesys the file must be new. A new file
+/// is stored in one step: other processes see all of it or nothing.
 ///
 /// Examples:
 ///   trawl seqdb fs put base/docs a.txt < a.txt

@@ -259,7 +259,7 @@ enum Verb {
     Fs(fs::Verb),
     /// Prints the event of a capture: its WARC records as they are stored
     ///
-    /// The newest capture of the URL, or the one of the time given. Exit code 1 when there is none.
+    /// Prints the newest capture of the URL, or the one at --time. Exit code 1 when there is none.
     ///
     /// Examples:
     ///   trawl seqdb page crawl/pages https://example.com/ > event.warc.gz

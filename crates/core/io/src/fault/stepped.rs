@@ -11,9 +11,9 @@ use std::sync::Arc;
 type Choose = dyn Fn(Op, &Path) -> Arc<dyn Fs> + Send + Sync;
 
 /// A file system for tests of who does what when. Every operation that looks at a name or changes one is a *step*, and so
-/// is taking a lock: what else is done to an open file, nobody can tell before it has a name.
+/// is taking a lock: what else is done to an open file, is invisible before it has a name.
 ///
-/// Whoever decides may wait (then others go on meanwhile), look (then it is a recorder), or answer with another disk (then
+/// The decider may wait (then others go on meanwhile), look (then it is a recorder), or answer with another disk (then
 /// time has passed: files that are open stay as they were, as those of a living process do).
 #[derive(Clone)]
 pub struct Stepped {

@@ -74,7 +74,7 @@ fn the_cut_operation_is_under_way_and_nothing_works_after_it() {
     fs.cut_after(1);
     a.write_at(0, b"NEW").unwrap();
     let err = a.sync_data().unwrap_err();
-    assert_eq!(err.to_string(), "/a: sync: power cut");
+    assert_eq!(err.to_string(), "cannot sync /a: power cut");
     assert!(fs.is_cut());
     assert!(a.read_at(0, &mut [0; 3]).is_err());
     assert!(fs.open(p("/a"), Mode::Read).is_err());
@@ -132,7 +132,7 @@ fn faults_hit_the_operation_asked_for() {
     a.write_at(0, b"abc").unwrap();
     let err = a.write_at(3, b"def").unwrap_err();
     assert_eq!((err.kind(), err.advice()), (ErrorKind::StorageFull, crate::Advice::Stop));
-    assert_eq!(err.to_string(), "/a@3: write: No space left on device (os error 28)");
+    assert_eq!(err.to_string(), "cannot write /a@3: No space left on device (os error 28)");
     assert_eq!(fs.files()[p("/a")], b"abcde");
     a.write_at(3, b"def").unwrap();
     fs.fail(Fault::new(Failure::Io).on(Op::Read).forever());

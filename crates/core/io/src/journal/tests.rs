@@ -215,7 +215,7 @@ fn a_failed_sync_ends_the_journal() {
     journal.commit([&b"kept"[..]]).unwrap();
     disk.fail(Fault::new(Failure::Io).on(Op::Sync));
     let first = journal.commit([&b"lost"[..]]).unwrap_err();
-    assert_eq!(first.to_string(), "/j: sync: Input/output error (os error 5)");
+    assert_eq!(first.to_string(), "cannot sync /j: Input/output error (os error 5)");
     // The system would now accept a sync; believing it would acknowledge what is not on the disk.
     let then = journal.commit([&b"late"[..]]).unwrap_err();
     assert!(then.to_string().contains("journal failed earlier"), "{then}");

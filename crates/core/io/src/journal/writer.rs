@@ -151,7 +151,7 @@ impl Journal {
             return Err(Error::Refused { path: self.path.clone(), reason: "checkpoint beyond the journal".into() });
         }
         let header = Header { generation: state.header.generation + 1, tag: tag.to_vec() };
-        // The lock is kept: a rotation is rare, short, and nobody may take an offset in the old file meanwhile.
+        // The lock is kept: a rotation is rare, short, and no thread may take an offset in the old file meanwhile.
         let replace = || {
             let mut reader = JournalReader::open(&*self.fs, &self.path, &self.options)?;
             // A checkpoint of an older generation covers nothing of this one.
@@ -193,7 +193,7 @@ impl Journal {
         e
     }
 
-    /// Writes and syncs everything pending if nobody does, else waits for whoever does.
+    /// Writes and syncs everything pending, or waits for the thread that is doing it.
     fn lead_or_follow<'s>(&'s self, mut state: MutexGuard<'s, State>) -> Result<MutexGuard<'s, State>> {
         self.check(&state)?;
         if state.busy {

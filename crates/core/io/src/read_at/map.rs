@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A file mapped into memory: ranges are slices of the map, nothing is copied.
 ///
-/// Only for files that nobody changes any more (everything Trawl publishes). Cutting a mapped file short ends the
+/// Only for files that no longer change (everything Trawl publishes). Cutting a mapped file short ends the
 /// process with a bus error at the next access; for files others may touch use [`super::FileReader`].
 #[derive(Debug, Clone)]
 pub struct MapReader {

@@ -64,6 +64,6 @@ fn a_batch_counts_as_one_round() {
 #[test]
 fn a_missing_file_is_named() {
     let err = FileReader::open(Path::new("/nonexistent/x")).unwrap_err();
-    assert!(err.to_string().starts_with("/nonexistent/x: open: "), "{err}");
+    assert!(err.to_string().starts_with("cannot open /nonexistent/x: "), "{err}");
     assert_eq!(err.advice(), crate::Advice::Skip);
 }

@@ -115,7 +115,7 @@ impl LakeUrl {
             host.make_ascii_lowercase();
         }
         self.host_end = text.len();
-        // Nobody asks an identity for its domain, and looking it up is a sixth of the work.
+        // An identity needs no domain, and looking it up is a sixth of the work.
         let domain = match form {
             Form::Lake => text.get(host_start..).map_or(0, |host| psl.registrable(host).len()),
             Form::Identity => self.host_end - host_start,

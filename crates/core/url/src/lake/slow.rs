@@ -49,8 +49,8 @@ fn supply_scheme(text: &str) -> Result<Cow<'_, str>, Reject> {
     }
 }
 
-/// What stands where a scheme does, behind a mark that nobody sees or a quote (`\u{feff}http://…`), or without its colon: as a host
-/// it would make a URL that nobody wrote.
+/// What stands where a scheme does, behind an invisible mark or a quote (`\u{feff}http://…`), or without its colon: as a host
+/// it would make a URL that the source does not contain.
 fn misspelt_scheme(text: &str) -> Option<&str> {
     let first = text.split(['/', '\\', '?', '#']).next()?;
     let slashes = text.get(first.len()..)?.starts_with("//");

@@ -4,7 +4,7 @@
 //! follows them to the letter, odd corners included. The rules, in order:
 //!
 //! 1. Trim white space, drop tabs and line ends; a missing scheme is `http`; of `http://https://` only the last counts.
-//! 2. Split by RFC 2396. User information and fragment go. A port that is no number up to 65535 is refused.
+//! 2. Split by RFC 2396. User information and fragment go. A port that is not a number up to 65535 is refused.
 //! 3. Host: unescape until nothing changes, IDNA 2003, `..` to `.`, dots at the ends go; numbers are IPv4 addresses; lower case;
 //!    a leading `www.` or `www7.` goes. Labels reversed, also those of an IPv4 address; brackets of an IPv6 address go.
 //! 4. Path: unescape until nothing changes, resolve dot segments (`..` at the root stays), collapse `/`, escape what is not

@@ -20,7 +20,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::{CapturesReader, Opening, Registry};
-use trawl_io::{Fs, Hasher, RealFs};
+use trawl_io::{Fs, Hasher, Op, RealFs};
 use trawl_lists::{BadItem, Format, Options};
 use trawl_model::{Advice, Archive, DoorError, SourceIdentity, UrlRecord};
 use trawl_url::WebUrl;
@@ -475,9 +475,10 @@ fn read_archive(
 fn open(input: &SeedInput) -> io::Result<Box<dyn Read + Send>> {
     Ok(match input {
         SeedInput::Url(url) => Box::new(io::Cursor::new(url.clone().into_bytes())),
-        SeedInput::File(path) => Box::new(File::open(path)?),
         SeedInput::Stdin => Box::new(io::stdin()),
-        SeedInput::Retry(retry) => Box::new(File::open(&retry.path)?),
+        SeedInput::File(path) | SeedInput::Retry(Retry { path, .. }) => {
+            Box::new(File::open(path).map_err(|error| trawl_io::Error::io(Op::Open, path, error))?)
+        }
     })
 }
 

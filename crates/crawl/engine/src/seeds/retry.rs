@@ -25,7 +25,7 @@ impl Retry {
         for (row, n) in CapturesReader::open(&self.path).map_err(DoorError::from)?.zip(0..) {
             let row = row.map_err(DoorError::from)?;
             rows = n + 1;
-            // Nobody asks a robots.txt about itself: rows without its verdict are of robots.txt files.
+            // A robots.txt is fetched whatever it says about itself: rows without its verdict are of robots.txt files.
             if row.robots.is_none() {
                 continue;
             }

@@ -220,7 +220,7 @@ impl Shared {
                     (notes.ip, notes.tls, notes.place) = (None, None, None);
                     total = self.make_room(ask, total).await;
                 }
-                // Nothing was asked on it, so that nobody need be left alone: servers that close sooner than their delay is over
+                // Nothing was asked on it, so that no host need be left alone: servers that close sooner than their delay is over
                 // would be asked half as often.
                 Err(Attempt::Closed) => (notes.ip, notes.tls, notes.place) = (None, None, None),
                 Err(Attempt::Http1) => {

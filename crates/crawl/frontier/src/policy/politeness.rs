@@ -77,7 +77,7 @@ pub(crate) fn is_passing(answer: Answer) -> bool {
     }
 }
 
-/// Whether an answer means that nobody is there.
+/// Whether an answer means that no server is there.
 pub(crate) fn is_absence(answer: Answer) -> bool {
     use ErrorClass::{ConnectRefused, ConnectTimeout, DnsFailure, DnsRefused, DnsServfail, DnsTimeout, NoRoute};
     matches!(

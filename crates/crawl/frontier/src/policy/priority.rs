@@ -6,7 +6,7 @@ use crate::row::{Found, Row, Status};
 
 /// Priority buckets, the last the best.
 pub(crate) const BUCKETS: u8 = 64;
-/// Depths that are told apart when queues are compared.
+/// Depths that are distinguished when queues are compared.
 const DEPTHS: u32 = 16;
 /// Classes of ready queues, the first the best.
 pub(crate) const CLASSES: usize = BUCKETS as usize * DEPTHS as usize;

@@ -40,7 +40,7 @@ impl Trap {
         Trap { calendar, flags, released: released != 0, generation: 0 }
     }
 
-    /// Whether a URL combines filters on a host that was flagged for that, and nobody knows which combinations it had before: a
+    /// Whether a URL combines filters on a host that was flagged for that, and the combinations that it had before are unknown: a
     /// restart lost some of them, or [`Sessions`] started over. They are to be counted again by [`recall`].
     pub fn forgot(self, sessions: &Sessions, url: &str, month: u32) -> bool {
         let flagged = self.flags & Kind::Facets as u8 != 0 && !self.released;

@@ -108,7 +108,7 @@ impl Current {
         Ok(publish(fs, &path, &bytes)?)
     }
 
-    /// Refuses a directory with files of a frontier that nobody names: `CURRENT` was lost, perhaps by a copy, and they are all there
+    /// Refuses a directory with files of a frontier that are not named anywhere: `CURRENT` was lost, perhaps by a copy, and they are all there
     /// is. A crash while a frontier was begun leaves a log without a batch at most.
     pub fn check_absent(fs: &dyn Fs, dir: &Path) -> Result<()> {
         for entry in fs.list(dir)? {

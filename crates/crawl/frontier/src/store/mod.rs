@@ -9,7 +9,7 @@
 //! ```
 //! A flush: a new log begins, `CURRENT` names both logs, the changes of the old one are written as a run, `CURRENT` names the run
 //! and the new log, the old log goes. A merge: old files into one, `CURRENT` names it, the old files go. A crash at any point
-//! leaves a `CURRENT` whose files are all there, and files that nobody names.
+//! leaves a `CURRENT` whose files are all there, and files that are not named anywhere.
 
 pub(crate) mod all;
 mod current;
@@ -153,7 +153,7 @@ impl Frontier {
         Ok(kept)
     }
 
-    /// Opens the frontier in a directory, or begins one. `holder` says who we are, for whoever is refused the lock.
+    /// Opens the frontier in a directory, or begins one. `holder` says who we are, for processes that are refused the lock.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path, config: Config, now: UnixMillis, holder: &str) -> Result<Frontier> {
         trawl_io::create_dir_all_synced(&**fs, dir)?;
         let lock = LockFile::acquire_in(&**fs, &dir.join("lock"), holder)?;
@@ -161,7 +161,7 @@ impl Frontier {
         if !Self::exists(&**fs, dir)? {
             Current::check_absent(&**fs, dir)?;
             let mut current = Current::new(&config);
-            // A crash may have left a log that nobody names.
+            // A crash may have left a log that is not named anywhere.
             current.remove_others(&**fs, dir)?;
             let name = current.name("log", "");
             let journal = Journal::create(fs, &dir.join(&name), b"", journal_options(Some(&config)))?;

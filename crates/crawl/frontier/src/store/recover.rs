@@ -171,7 +171,7 @@ impl Frontier {
         self.active.put(host, row);
     }
 
-    /// Starts over: whoever was being asked when the process ended is not asked again before its delay has passed.
+    /// Starts over: a host that was being asked when the process ended is not asked again before its delay has passed.
     fn recovered(&mut self, now: UnixMillis) {
         let now = self.clock.tick(now);
         self.floor_ms = now.saturating_add(crate::policy::politeness::millis(self.config.delay));

@@ -117,7 +117,7 @@ pub(crate) fn write_merged(
 
 fn push(writer: &mut Writer, row: &Row) -> Result<()> {
     let waits = row.status.waits() && row.robots_until == 0;
-    // Rounded up: nobody who reads the hour alone comes early. The exact time has a column of its own.
+    // Rounded up: a program that reads the hour alone does not come early. The exact time has a column of its own.
     let due = hour(row.due_ms.saturating_add(3_599_999));
     let record = UrlRecord {
         host_key: row.id.host(),

@@ -4,7 +4,7 @@
 //! rule `/*2F` fits `/a%2Fb`. As *octets*, what RFC 9309 (2.2.2, 2.2.3) calls equal is equal: an escape of an octet that is
 //! unreserved, or that may not stand in a URL, is that octet, and `%24` and `%2A` in a rule are the characters that cannot be
 //! named otherwise. Escapes of reserved characters stay escapes, since `%2F` and `/` name different resources. A rule fits a path
-//! if any of its forms fits any of the path's; nothing is ever escaped here, so that no rule fits digits that nobody wrote.
+//! if any of its forms fits any of the path's; nothing is ever escaped here, so that no rule fits digits that the path does not contain.
 
 use std::borrow::Cow;
 

@@ -19,7 +19,7 @@ use trawl_warc::{Part, Parts};
 /// Of an event more than this goes to a temporary file.
 const IN_MEMORY: usize = 16 << 20;
 
-/// What a path names, opened when it is asked for: an inspection also tells of what cannot be opened.
+/// What a path names, opened when it is asked for: an inspection also reports what cannot be opened.
 pub(super) struct SeqdbArchive {
     path: PathBuf,
     settings: Settings,

@@ -10,7 +10,7 @@ use trawl_seqdb::{Access, FileInfo, Filesys, FsPaths, Kvseq, Settings};
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
-/// A value is put into JSON up to this size; a larger one is told by its digest.
+/// A value is put into JSON up to this size; of a larger one, only its digest is printed.
 const IN_JSON: u64 = 64 << 20;
 
 /// Contents as JSON.

@@ -27,7 +27,7 @@ use trawl_warc::Part;
 #[derive(Debug, Clone, Copy)]
 pub struct SeqdbFormat;
 
-/// Settings for reading. Nothing is written, so nobody asks for the time or for who holds a lock.
+/// Settings for reading. Nothing is written, so neither the time nor the holder of a lock is needed.
 fn reading(fs: &Arc<dyn Fs>) -> Settings {
     Settings::new(Clock::fixed(UnixMillis(0)), "trawl").on(fs.clone())
 }
@@ -59,7 +59,7 @@ impl Format for SeqdbFormat {
     }
 
     /// A data file speaks for the other files of its filesys, and for what a compaction is at, or has left: `NAME.new.data`
-    /// beside `NAME.data`, `NAME.new` beside `NAME`. A check of the container tells of those.
+    /// beside `NAME.data`, `NAME.new` beside `NAME`. A check of the container reports those.
     fn is_part(&self, fs: &dyn Fs, path: &Path) -> bool {
         let data = path.with_extension(DATA_SUFFIX);
         let parts = [design::PURPOSE_INDEX, design::PURPOSE_TIME, design::PURPOSE_URLS];

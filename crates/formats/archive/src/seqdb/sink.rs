@@ -53,7 +53,7 @@ struct Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // What is complete has left this name; nobody is there to tell about the rest.
+        // What is complete has left this name; an error about the rest cannot be returned from here.
         let _ = remove(&*self.fs, &self.paths);
     }
 }

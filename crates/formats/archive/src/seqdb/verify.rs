@@ -71,7 +71,7 @@ pub(super) fn verify(fs: &Arc<dyn Fs>, paths: &[PathBuf], check: &mut Check<'_>)
     Ok(checked)
 }
 
-/// Whether an error tells of a broken container, and not of a file that cannot be read or is in use.
+/// Whether an error means that the container is broken, not that a file cannot be read or is in use.
 fn is_damage(error: &trawl_seqdb::Error) -> bool {
     use trawl_seqdb::Error;
     !matches!(error, Error::Io(_) | Error::LockFailed(_) | Error::Sort(_))

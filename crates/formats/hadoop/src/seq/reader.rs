@@ -396,7 +396,7 @@ impl Reader {
         // Behind a block that was read to its end the next escape begins right here.
         let behind_block = self.header.compression == Compression::Block && start > self.block.offset;
         let found = self.find_marker(if behind_block { start } else { start.saturating_add(1) });
-        // Also where the search itself fails: a caller that tells of the error and reads on comes to an end.
+        // Also where the search itself fails: a caller that reports the error and reads on comes to an end.
         let end = found.as_ref().ok().copied().flatten().unwrap_or(self.file_len());
         self.seek(end);
         found.map(|_| Span { start, end })

@@ -99,6 +99,11 @@ pub(crate) fn read(
         let message = format!("expected a header line with a column {expected:?}, found {shown:?}{advice}");
         return Err(BadItem::new("no_url", message, b"").ends(Place::new(uri, 0, 0)));
     };
+    if let Some(column) = header.roles.missing_time(options) {
+        let message =
+            format!("expected a column {column:?}, as --time-column says, found {:?}", header.names.join(","));
+        return Err(BadItem::new("no_time", message, b"").ends(Place::new(uri, 0, 0)));
+    }
     rows.shape = header.shape();
     let is_guessed = header.is_row && options.url_column.is_none();
     let mut row = first.filter(|_| header.is_row);

@@ -20,7 +20,7 @@ use crate::lines::{BOM, Line, LineReader, MAX_LINE};
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
 
-/// Bytes that may be read twice because of quotes that nobody closed, beside as many as the file has: a file made for it could
+/// Bytes that may be read twice because of unclosed quotes, beside as many as the file has: a file made for it could
 /// otherwise have most of it read again for each of its lines. From then on no field goes over several lines.
 const MAX_AGAIN: u64 = 64 << 20;
 

@@ -1,4 +1,4 @@
-//! What separates the fields of a table, if nobody says it.
+//! Finds out what separates the fields of a table.
 
 use super::looks_like_table;
 use crate::BadItem;
@@ -252,7 +252,7 @@ fn rows_of(head: &[u8]) -> Vec<&[u8]> {
     .collect()
 }
 
-/// The fields of rows behind the first one, `skipped` more left out, by which names are told from values.
+/// The fields of rows behind the first one, `skipped` more left out, by which names are distinguished from values.
 pub(super) fn sample(head: &[u8], separator: u8, skipped: usize) -> Vec<Vec<String>> {
     let is_row = |row: &&[u8]| !row.starts_with(b"#") && !row.trim_ascii().is_empty();
     let field = |field: &[u8]| text_of(field.trim_ascii()).trim_matches('"').to_owned();

@@ -249,6 +249,9 @@ fn tables_without_a_header() {
         let error = read_text(options, text).unwrap_err();
         assert!(error.contains("expected a header line with a column"), "{error}");
     }
+    let misspelt = Options { time_column: Some("sen".into()), ..Options::default() };
+    let error = read_text(&misspelt, "url,seen\nhttp://a.com/,2026\n").unwrap_err();
+    assert!(error.contains(r#"expected a column "sen", as --time-column says, found "url,seen""#), "{error}");
     let error = read_text(&Options::default(), "id,link\n1,2\n").unwrap_err();
     assert!(error.contains(r#"found "id,link""#), "{error}");
 }
@@ -287,7 +290,7 @@ fn a_number_for_a_column_costs_no_row() {
         let found = urls(&numbered(column), text);
         assert_eq!(found, expected.iter().map(|url| Ok((*url).to_owned())).collect::<Vec<_>>(), "{text:?}");
     }
-    // What is no address is told.
+    // Something that is not an address is reported.
     assert_eq!(urls(&numbered("2"), "1,\n2,http://b.com/\n"), [Err("no_url"), Ok("http://b.com/".to_owned())]);
     let crawl = Options { purpose: crate::Purpose::Crawl, ..numbered("2") };
     let seeds = urls(&crawl, "1,a.com/path\n2,b.com\n");

@@ -26,7 +26,7 @@ const USUAL_TYPES: &str = "html plain css xml javascript json pdf xhtml+xml octe
                            png gif webp svg+xml bmp tiff mp4 mpeg ogg webm calendar rdf+xml woff woff2 revisit";
 
 /// The record of such a line: one URL with its scheme, and beside it, apart by single blanks, only what such a server says of captures.
-/// `None` for any other line. A number or a status alone may be a word of an address that nobody escaped.
+/// `None` for any other line. A number or a status alone may be a word of an address that was not escaped.
 pub(super) fn record(options: &Options, text: &str) -> Option<UrlRecord> {
     if !text.contains(' ') || text.contains('\t') {
         return None;

@@ -70,7 +70,7 @@ impl ParquetSource {
         let start = Place::new(&*file.identity.uri, 0, 0);
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(start.clone());
         let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new()))
-            .map_err(|e| fail(format!("expected a Parquet file, found: {e}")))?;
+            .map_err(|e| fail(format!("expected a Parquet file, found another format or damage ({e})")))?;
         let names = || metadata.schema().fields().iter().map(|field| field.name().as_str());
         let roles = Roles::of(options, false, names());
         if !roles.has_url() {
@@ -84,6 +84,11 @@ impl ParquetSource {
             };
             let bad = BadItem::new("no_url", format!("expected a column {expected:?}, found {found}"), b"");
             return Err(bad.ends(start));
+        }
+        if let Some(column) = roles.missing_time(options) {
+            let found = names().collect::<Vec<_>>().join(", ");
+            let message = format!("expected a column {column:?}, as --time-column says, found {found}");
+            return Err(BadItem::new("no_time", message, b"").ends(start));
         }
         let groups = metadata.metadata().row_groups();
         // A row group that began behind the end would be in no split, and its rows would vanish.
@@ -156,7 +161,7 @@ fn has_captures(metadata: &ArrowReaderMetadata) -> bool {
     ["fetched_at", "warc_file", "unchanged"].iter().all(|name| metadata.schema().field_with_name(name).is_ok())
 }
 
-/// Whether a file is a captures.parquet, Trawl's or another crawler's. One that cannot be read is not: who reads it then is told why.
+/// Whether a file is a captures.parquet, Trawl's or another crawler's. One that cannot be read is not: reading it then fails and says why.
 pub fn is_captures(path: &Path) -> bool {
     let Ok(file) = FileReader::open(path) else { return false };
     let metadata = guarded(|| ArrowReaderMetadata::load(&Chunks(Arc::new(file)), ArrowReaderOptions::new()));
@@ -169,7 +174,7 @@ fn take(fields: &mut Fields, role: Role, name: &str, array: &dyn Array, row: usi
         return;
     }
     let taken = match name {
-        // A capture whose date nobody could read has the first moment there is: as in the archive itself, that is no time.
+        // A capture whose date could not be read has the first moment there is: as in the archive itself, that is no time.
         "started_at" | "fetched_at" if captures && millis(array, row) == Some(UnixMillis(0)) => true,
         // The start is what the archive's own records say, so it goes before the end.
         "started_at" if captures => millis(array, row).is_some_and(|ts| fields.replace_ts(ts)),

@@ -6,7 +6,7 @@
 use super::Kind;
 use trawl_url::Base;
 
-/// Elements inside each other whose `xml:base` is kept; nobody nests more than three.
+/// Elements inside each other whose `xml:base` is kept; real documents nest at most three.
 const MAX_NESTED: usize = 100;
 
 pub(super) struct Bases {

@@ -83,7 +83,7 @@ impl Default for Options {
     }
 }
 
-/// Reads a sitemap or feed that was found at `url`; gzip is told by its first bytes. `now` settles years of two digits.
+/// Reads a sitemap or feed that was found at `url`; gzip is recognised by its first bytes. `now` settles years of two digits.
 ///
 /// # Errors
 ///

@@ -39,7 +39,7 @@ impl MeguriFile {
     /// Hands over the rows that are due at hour `now` (`next_due` not 0 and at most `now`), until `each` returns
     /// `false`: in order of time as far as the schedule index knows it, in row order if the file has none. Rows of hosts
     /// outside `hosts` (both ends included) are left out, and pages without candidates are not read. The index is believed
-    /// about rows of its hourly buckets: whoever reads such a row compares its hour.
+    /// about rows of its hourly buckets: a reader of such a row compares its hour.
     pub fn due(&self, now: u32, hosts: (u64, u64), each: &mut dyn FnMut(DueRow) -> Result<bool>) -> Result<()> {
         let stats = &self.footer().stats;
         if stats.due_min == 0 || stats.due_min > now {

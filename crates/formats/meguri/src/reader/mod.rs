@@ -261,7 +261,7 @@ pub(crate) fn read_ends(src: &dyn ReadAt, settings: &ReadSettings) -> Result<(He
     let start = At::new(src.name(), 0);
     let least = (HEADER_LEN + TRAILER_LEN) as u64;
     if src.len() < least {
-        return Err(start.corrupt("a file of at least 76 bytes", format!("{} bytes", src.len())));
+        return Err(start.corrupt("a .meguri file, which has at least 76 bytes", format!("{} bytes", src.len())));
     }
     let header = Header::decode(&src.read_range(0..HEADER_LEN as u64)?, src.name())?;
     let begin = header.footer_offset;

@@ -125,8 +125,8 @@ impl Pending {
 
     /// Takes a row of the same key: the newer one stays, with the first spelling of the URL. One that was never fetched is
     /// older than any fetch, whenever it was found. A row that came with its state keeps it, beside captures of a page that
-    /// was fetched before and beside what tells of no fetch: they do not say when the page is due, and the capture of the very
-    /// fetch that the state tells of is always newer by some minutes. So does a row that waits for another attempt: its capture is
+    /// was fetched before and beside entries without a fetch: they do not say when the page is due, and the capture of the very
+    /// fetch that the state describes is always newer by some minutes. So does a row that waits for another attempt: its capture is
     /// that of the failure, and as one of a page that was crawled it would never be tried again.
     pub fn take_newer(&mut self, mut other: Pending) {
         if self.carried != other.carried {

@@ -94,13 +94,13 @@ pub fn merge_crawldbs(
         .build()?;
     for input in inputs {
         let db = CrawlDb::open(input, options)?;
-        // Nobody would miss them in what becomes of it.
+        // They would be missing from the result without a trace.
         if let Some(fault) = db.map().cut() {
             return Err(fault);
         }
         let mut scan = db.scan();
         while let Some(entry) = scan.next_entry()? {
-            // A damaged state is an error with its place here, not later when nobody knows where it came from.
+            // A damaged state is an error with its place here, not later when its origin is unknown.
             whole(entry.value, CrawlDatum::decode).map_err(|e| entry.error(e))?;
             sorter.push(entry.key.as_bytes(), entry.value)?;
         }

@@ -49,7 +49,7 @@ impl PartedMap {
         PartedMap { dir: dir.into(), parts, readers, is_cut: None, options: options.clone() }
     }
 
-    /// What is wrong where parts are missing behind the last one, as after a copy that was interrupted: no name tells of them,
+    /// What is wrong where parts are missing behind the last one, as after a copy that was interrupted: no name reveals them,
     /// and those that are there can all be read.
     pub fn cut(&self) -> Option<Error> {
         let expected =
@@ -68,7 +68,7 @@ impl PartedMap {
             if spread.is_decided() {
                 break;
             }
-            // A part that is missing or damaged is told by those who read it.
+            // The readers of a part report that it is missing or damaged.
             let Ok(mut reader) = self.options.open(&data_path(dir)) else { continue };
             if reader.header().key_class() != class::TEXT {
                 return None;
@@ -86,7 +86,7 @@ impl PartedMap {
     }
 
     /// Fails where there are no parts, or parts of another kind of database: a lookup in it would say "not found". A part
-    /// that cannot be opened is told of when it is read.
+    /// that cannot be opened is reported when it is read.
     pub fn expect(&self, value_class: &str, name: &str) -> Result<()> {
         if self.parts.is_empty() {
             return Err(Error::refused(&self.dir, format!("there is no part of a {name} in it")));
@@ -294,7 +294,7 @@ impl Scan {
         self.reader.as_mut()
     }
 
-    /// Moves to the next record; false behind the last one of the last file. Whether a file begins is told by
+    /// Moves to the next record; false behind the last one of the last file. Whether a file begins is returned by
     /// [`Scan::reader`]'s path.
     pub fn advance(&mut self) -> Result<bool> {
         loop {

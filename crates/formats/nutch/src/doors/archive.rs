@@ -24,7 +24,7 @@ use trawl_model::{
     UrlSource, Wanted,
 };
 
-/// How often progress is told, in records.
+/// How often progress is reported, in records.
 const REPORT_EVERY: u64 = 1024;
 
 pub(super) struct NutchArchive {

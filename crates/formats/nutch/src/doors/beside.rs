@@ -47,7 +47,7 @@ pub(super) struct Beside {
 enum Half {
     Unopened,
     Open(Box<Walk>),
-    /// It cannot be opened, which is told once, beside the captures.
+    /// It cannot be opened, which is reported once, beside the captures.
     Lost(Option<Error>),
 }
 
@@ -55,7 +55,7 @@ enum Half {
 pub(super) struct Walk {
     reader: Reader,
     is_utf8: bool,
-    /// Nothing after keys that did not ascend, which is told once: those whose other half was passed by cannot be told from
+    /// Nothing after keys that did not ascend, which is reported once: those whose other half was passed by cannot be told from
     /// those that never had one.
     order: Option<Ascending>,
     /// Told beside the captures, which are made of the half that can be read.
@@ -64,7 +64,7 @@ pub(super) struct Walk {
     last_fault: String,
 }
 
-/// Faults of a file that wait to be told. Of one that is damaged everywhere, those beyond cost a capture each.
+/// Faults of a file that wait to be reported. Of one that is damaged everywhere, those beyond cost a capture each.
 const MAX_FAULTS: usize = 100;
 
 impl Walk {
@@ -111,7 +111,7 @@ impl Walk {
         self.reader.value().map(Some)
     }
 
-    /// Keeps damage to be told; any other error is one.
+    /// Keeps damage for a later report; any other error is returned.
     fn damaged(&mut self, error: Error) -> Result<()> {
         if !error.is_damage() || self.faults.len() >= MAX_FAULTS {
             return Err(error);
@@ -242,7 +242,7 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    /// A datum that cannot be read is told by those who make the capture, if there is no other.
+    /// If a datum cannot be read and there is no other, the code that makes the capture reports it.
     pub fn of(value: &[u8]) -> Self {
         match whole(value, CrawlDatum::decode) {
             Ok(datum) => Rank { is_fetch: datum.status().is_fetch(), time: datum.fetch_time },

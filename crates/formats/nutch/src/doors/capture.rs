@@ -8,7 +8,7 @@
 //! | head | `_response.headers_` of the content, as received; else made from its metadata |
 //! | body | content, without content codings: so Nutch's plugins leave it |
 //! | failure | `_pst_`, no content |
-//! | a response whose body is cut, of unspecified reason | `_pst_` or a code that tells of an answer, no content |
+//! | a response whose body is cut, of unspecified reason | `_pst_` or a code that means an answer, no content |
 //! | `meta_json` | everything else: see [`super::carried`] |
 //!
 //! Lines of a head that no longer fit the decoded body get the prefix `X-Crawler-`, as Nutch's own exporter writes them.
@@ -154,7 +154,7 @@ fn response_time(datum: &CrawlDatum<'_>) -> Option<u32> {
     u32::try_from(ms).ok()
 }
 
-/// An answer of which Nutch kept nothing but its status: so a lake knows the status, and nobody takes the body for empty.
+/// An answer of which Nutch kept nothing but its status: so a lake knows the status, and the body does not look empty.
 fn not_stored(datum: &CrawlDatum<'_>, code: u16) -> Outcome<'static> {
     let mut head = format!("HTTP/1.1 {code} {}\r\n", reason(code)).into_bytes();
     let said = protocol_status(datum).filter(|said| matches!(said.code, 12 | 13));

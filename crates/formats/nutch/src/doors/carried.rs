@@ -8,7 +8,7 @@
 //!           "signature":"c8756f…","metadata":[["_rs_",{"class":"org.apache.hadoop.io.IntWritable","hex":"0000000c"}]],
 //!           "content":false}}
 //! ```
-//! Metadata of a content are told by the head, except names that are Nutch's own (`content_metadata`). `"headers":false` says
+//! The head has the metadata of a content, except names that are Nutch's own (`content_metadata`). `"headers":false` says
 //! that there was no head as received, so that the one that was made is not taken for one; where the head cannot give back
 //! all lines as they were, they are in `all_content_metadata`.
 //! `generate` is the same of the entry on the list of URLs to fetch, as far as it differs from the one that

@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What people are told.
+    /// What is printed for people.
     pub fn name(self) -> &'static str {
         match self {
             Kind::File => "SequenceFile",
@@ -250,7 +250,7 @@ fn map_data(fs: &dyn Fs, dir: &Path) -> Result<Option<DataFile>> {
 }
 
 /// The files of a database's current generation and of the one before; `None` where there is neither. One without a current
-/// generation is a database all the same: its current parts are listed as missing, so that whoever reads them finds out.
+/// generation is a database all the same: its current parts are listed as missing, so that their readers find out.
 fn generations(fs: &dyn Fs, dir: &Path) -> Result<Option<(Vec<DataFile>, Vec<DataFile>)>> {
     let parts_in = |name: &str| {
         let dir = dir.join(name);
@@ -292,7 +292,7 @@ fn is_map_dir(fs: &dyn Fs, file: &DataFile) -> Result<bool> {
 }
 
 /// Every part of a directory by its name, also one that lost its `data` or its first bytes: its records must not vanish
-/// without a word, so whoever reads the parts finds the fault. MapFiles are spread by hash.
+/// without a word, so the readers of the parts find the fault. MapFiles are spread by hash.
 fn named_parts(listed: Vec<Part>) -> Vec<DataFile> {
     let is_part = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"part-"));
     let parts = listed.into_iter().filter(|part| is_part(&part.path));

@@ -122,7 +122,7 @@ fn legacy(layout: &Layout, options: &OpenOptions, counts: &mut Counts) -> Result
     }
     let mut fetches = 0;
     for file in ["fetcher", "fetcher_output"].iter().flat_map(|name| files(layout, name)) {
-        // Damage is told by those who make captures of these records.
+        // The code that makes captures of these records reports damage.
         each(&file, options, |reader| {
             fetches += 1;
             if let Some(output) = reader.value().ok().and_then(|value| whole(value, FetcherOutput::decode).ok()) {

@@ -20,7 +20,7 @@ pub(super) struct LegacySource {
     from: u64,
     /// The segment cannot be read on.
     broken: bool,
-    /// Directories without their file, to be told before the first capture.
+    /// Directories without their file, to be reported before the first capture.
     faults: VecDeque<Error>,
 }
 

@@ -264,7 +264,7 @@ impl SegmentSink {
     }
 }
 
-/// Where a segment is put together: hidden, so that nobody takes it for one.
+/// Where a segment is put together: hidden, so that no program takes it for one.
 fn aside_of(dir: &Path) -> PathBuf {
     dir.with_file_name(format!(".{}.part", name_of(dir)))
 }

@@ -20,7 +20,7 @@ use trawl_model::{Capture, CaptureSource, DoorError, Entry, Place, Split};
 /// The files of a segment that captures are made of.
 #[derive(Debug, Clone)]
 pub(super) struct SegmentFiles {
-    /// The segment, which places are told from; a lone file's own directory.
+    /// The segment, to which places are relative; a lone file's own directory.
     layout: Layout,
     contents: Vec<PathBuf>,
     fetches: Vec<PathBuf>,
@@ -159,7 +159,7 @@ pub(super) struct SegmentSource {
     passed: u64,
     /// Whether the keys of the file that is read belong to its part.
     placing: Option<Placing>,
-    /// What is wrong beside the captures, to be told before the next one.
+    /// What is wrong beside the captures, to be reported before the next one.
     fault: Option<Error>,
     /// Whether it is still to be found out if parts are missing behind the last one.
     may_be_cut: bool,
@@ -291,7 +291,7 @@ fn start(stretch: &Stretch, options: &OpenOptions) -> Result<Reader> {
     Ok(reader)
 }
 
-/// The next record. What cannot be read is told once: the reader then stands behind it.
+/// The next record. What cannot be read is reported once: the reader then stands behind it.
 fn advance(reader: &mut Reader) -> Result<bool> {
     let read = reader.advance().and_then(|found| if found { reader.value().map(|_| true) } else { Ok(false) });
     if let Err(error) = &read
@@ -401,7 +401,7 @@ impl Lookup {
     }
 }
 
-/// What is wrong with each directory of parts among `files` where parts are missing behind the last one, which no name tells of. The
+/// What is wrong with each directory of parts among `files` where parts are missing behind the last one, which no name reveals. The
 /// keys of all its parts together do; those of one may look as if there were more parts where URLs are much alike.
 pub(super) fn lost_parts<'a>(files: impl Iterator<Item = &'a DataFile>, options: &OpenOptions) -> Vec<Error> {
     let mut dirs: BTreeMap<&Path, (u32, Vec<PathBuf>)> = BTreeMap::new();

@@ -203,7 +203,7 @@ fn damage_in_old_segments_costs_the_page_that_it_hit() {
     // The length of a record: the rest is found behind the next marker.
     let (left, told) = damaged("content", &|bytes| bytes[offsets[2]] = 0x7f);
     assert!(left.len() >= 16 && !told.is_empty() && told.len() <= 3, "{}: {told:?}", left.len());
-    // Contents that end early are told of once; the fetches are there.
+    // Contents that end early are reported once; the fetches are there.
     let (left, told) = damaged("content", &|bytes| bytes.truncate(offsets[9]));
     assert_eq!((left.len(), told.len()), (18, 1), "{told:?}");
     assert!(told[0].contains("expected page 9, found the end of the file"), "{told:?}");

@@ -24,7 +24,7 @@ pub(super) struct NutchUrls {
 }
 
 impl NutchUrls {
-    /// Whether any of its files tells of URLs.
+    /// Whether any of its files contains URLs.
     pub fn is_source(&self) -> Result<bool> {
         Ok(!self.files()?.is_empty())
     }
@@ -36,7 +36,7 @@ impl NutchUrls {
         Ok(current.filter(|path| told.iter().all(|(file, _)| file.path != *path)).collect())
     }
 
-    /// Each file that tells of URLs, which part of how many it is, and where it begins and ends in the whole.
+    /// Each file that contains URLs, which part of how many it is, and where it begins and ends in the whole.
     fn files(&self) -> Result<Vec<(DataFile, Span)>> {
         let mut start = 0;
         let mut files = Vec::new();
@@ -137,7 +137,7 @@ impl UrlSource for NutchUrls {
     }
 }
 
-/// What the lake is told of a record.
+/// What the lake gets of a record.
 fn record(class: &str, is_utf8: bool, key: &[u8], value: &[u8], dialect: &mut Dialect) -> Decoded<UrlRecord> {
     // Bytes that are not UTF-8 would become a character that stands for them, and two URLs one.
     let url = || {

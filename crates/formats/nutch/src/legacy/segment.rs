@@ -203,7 +203,7 @@ struct Elements {
     number: i64,
     /// That element was given out; at first there is none.
     taken: bool,
-    /// The first element that is missing, to be told of beside its page.
+    /// The first element that is missing, to be reported beside its page.
     fault: Option<Error>,
     told: bool,
 }

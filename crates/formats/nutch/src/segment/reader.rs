@@ -39,6 +39,7 @@ impl Segment {
             }
         }
         if present.is_empty() {
+            options.fs.metadata(dir)?;
             return Err(Error::refused(dir, "it holds no directory of a segment"));
         }
         Ok(Segment { dir: dir.into(), options: options.clone(), present, maps: Vec::new() })

@@ -37,7 +37,7 @@ pub fn write_dump_header(format: DumpFormat, out: &mut dyn Write) -> io::Result<
 }
 
 /// `-format crawldb`: writes the wanted records of the MapFile `part` as the MapFile `out`, keys and values as they are.
-/// `markers` are those of its two files. `on_record` is told how many records were read. Returns how many were written.
+/// `markers` are those of its two files. `on_record` gets the number of records read. Returns how many were written.
 pub fn copy_part(
     part: &Path,
     options: &OpenOptions,

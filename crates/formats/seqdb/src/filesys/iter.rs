@@ -210,7 +210,7 @@ impl Files<'_> {
         Ok(None)
     }
 
-    /// Before the first file: finds out which files have several inodes. Where nobody writes none has.
+    /// Before the first file: finds out which files have several inodes. Without a writer, none has.
     fn look_ahead(&mut self) -> Result<()> {
         if self.fs.have_dups && !self.fs.index.is_searchable()? {
             // It would be asked for every file, which a malicious one makes endless.
@@ -252,7 +252,7 @@ impl Beside {
         let last = self.last.get(&file_id);
         match self.moved {
             false => last.is_some_and(|last| *last != ptr),
-            // A file that was not there when the iteration began is none of its business.
+            // The iteration ignores a file that was not there when it began.
             true => ptr < self.end || last != Some(&ptr) || !self.gone.contains(&file_id),
         }
     }

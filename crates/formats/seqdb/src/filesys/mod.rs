@@ -5,7 +5,7 @@
 //! | `NAME.data` | a kvseq: one inode per file, and its contents in data entries |
 //! | `NAME.idx` | a hindex from names to inodes |
 //! | `NAME.time` | append-only variant: where files of a time begin |
-//! | `NAME.lock` | who writes; empty when nobody does |
+//! | `NAME.lock` | who writes; empty when no process does |
 //!
 //! A name is any string of bytes; there are no directories. A file is read and written in parts and grows; space is not
 //! used again before a [`compact()`]ion. The append-only variant never touches what it has written except to mark it
@@ -247,7 +247,7 @@ impl Filesys {
 
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
-        // The index last: if it says that nobody writes, nothing of the data is half done.
+        // The index last: if it says that no process writes, nothing of the data is half done.
         self.data.refresh()?;
         if let Some(time) = &mut self.time {
             time.kv.refresh()?;
@@ -269,7 +269,7 @@ impl Filesys {
     }
 
     /// Flushes, then gives back all descriptors and the lock; [`Parked::resume`] takes them again. Open handles stay
-    /// usable if nobody else wrote meanwhile.
+    /// usable if no other process wrote meanwhile.
     pub fn dispose(self) -> Result<Parked> {
         let (paths, settings) = (self.paths.clone(), self.settings.clone());
         let parked = Parked { paths, access: self.access, settings, open: self.open.clone() };

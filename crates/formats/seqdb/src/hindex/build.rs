@@ -46,7 +46,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Writes the table, puts it in place and returns how many keys it has. With `keys`, equal keys are found and
-    /// `superseded` is told the pointers that lost; without, the caller knows that there are none. A table that is not
+    /// `superseded` gets the pointers that lost; without it, the caller knows that there are none. A table that is not
     /// `whole` is in use.
     pub fn finish(self, keys: Option<&dyn Keys>, whole: bool, superseded: &mut dyn FnMut(u64)) -> Result<u64> {
         let Builder { create, path, settings, sort, progress, pushed } = self;

@@ -254,7 +254,7 @@ impl<'a> Check<'a> {
             let Some((key, cell)) = next else { break };
             match number(cell, 0) {
                 NO_CELL => without_cell += 1,
-                // Longer keys are told apart by their first bytes and their length only: then nothing is claimed.
+                // Longer keys are compared by their first bytes and their length only: then nothing is claimed.
                 cell if cells > 0 && key.len() < 16 + KEY_PART => {
                     let (path, at) = (self.index.path(), self.index.offset(cell));
                     self.findings.fault(path, at, "each key once", "a key that has another cell");
@@ -290,7 +290,7 @@ pub(crate) struct Pointer {
     pub hash: u64,
 }
 
-/// Is told of each pointer that leads to an entry, and after these of the entry alone.
+/// Called with each pointer that leads to an entry, and after these with the entry alone.
 pub(crate) type Met<'a> = &'a mut dyn FnMut(Keyed<'_>, Option<Pointer>, &mut Findings) -> Result<()>;
 
 /// Goes through the entries of a container and the pointers of the file at `path`, which are sorted, side by side. One

@@ -53,7 +53,7 @@ pub struct Kvseq {
     retired: Vec<u64>,
     /// An entry that passes the end is a fault, whatever the reason.
     strict: bool,
-    /// A reader of this file alone: nobody else cares for whether it is the one its name leads to.
+    /// A reader of this file alone: it does not matter whether its name still leads to it.
     alone: bool,
     /// Entries since the last flush.
     added: u64,
@@ -277,7 +277,7 @@ impl Kvseq {
 
     /// Whether a process has the lock of a writer at this moment.
     fn writer_lives(&self) -> Result<bool> {
-        // Where no lock can be, as beside the files of a compaction, nobody has it.
+        // Where no lock can be, as beside the files of a compaction, it is free.
         let lock = crate::inspect::lock_of(self.path(), &self.file.sb, &self.file.settings);
         lock.map_or(Ok(false), |lock| lock::writer_lives(&self.file.settings, &lock))
     }

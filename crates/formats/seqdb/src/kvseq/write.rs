@@ -45,7 +45,7 @@ impl Kvseq {
         let ptr = self.append(key, &[])?;
         let streamed = self.stream(value, what).and_then(|len| {
             self.begin(key, len)?;
-            // Nobody has seen the entry: its length can be written at once.
+            // No reader has seen the entry: its length can be written at once.
             self.file.store.overwrite(self.span(ptr)?.value_head, &self.layout.value.prefix(len))?;
             Ok((ptr, len))
         });
@@ -88,7 +88,7 @@ impl Kvseq {
         check("key", self.layout.key, key.len() as u64)?;
         let (len, limit) = (key.len() as u64, self.file.settings.max_key_bytes);
         if len > limit {
-            // Nobody would read the entry again, or any behind it.
+            // The entry could not be read again, nor any behind it.
             return Err(Error::TooLong { path: self.path().into(), what: "key", len, limit });
         }
         check("value", self.layout.value, value_len)?;

@@ -5,7 +5,7 @@
 //! leads from a URL to its newest capture. Inode and contents lie side by side: a capture costs one read of an index and
 //! one of the data file. In disk order the events are a WARC file.
 //!
-//! Events are opaque here; whoever writes and reads WARC records gives and takes bytes. An event without a URL (a
+//! Events are opaque here: callers that write and read WARC records pass bytes. An event without a URL (a
 //! warcinfo record) has an empty one, and is in no index by URL.
 
 mod name;

@@ -9,7 +9,7 @@
 //! ...             zeros
 //! offset SBSIZE   the body
 //! ```
-//! SBSIZE never changes. Variables nobody here knows are kept, in their order. With at most 31 variables all of them lie
+//! SBSIZE never changes. Unknown variables are kept, in their order. With at most 31 variables all of them lie
 //! in the first sector, so that a rewrite is one sector.
 
 mod name;
@@ -157,7 +157,8 @@ impl Superblock {
     /// Sets a variable: an existing one keeps its slot, a new one is appended. SBSIZE and FORMAT cannot be set.
     pub fn set(&mut self, name: &str, value: i64) -> Result<()> {
         let Some(name) = Name::parse(name) else {
-            return Err(Error::refused(&self.path, format!("{name:?} is no variable name (1 to 8 of A-Z 0-9 _)")));
+            let why = format!("expected a variable name of 1 to 8 characters (A-Z, 0-9, _), found {name:?}");
+            return Err(Error::refused(&self.path, why));
         };
         if name == Name::SBSIZE || name == Name::FORMAT {
             return Err(Error::refused(&self.path, format!("{name} is fixed when the file is created")));

@@ -62,7 +62,7 @@ fn rules_are_checked_and_the_place_is_named() {
         b[at..at + bytes.len()].copy_from_slice(bytes);
         Superblock::decode(path(), &b).unwrap_err().to_string()
     };
-    assert!(broken(0, b"#?").starts_with("f@0: expected \"#!WINKME\""));
+    assert!(broken(0, b"#?").starts_with("f@0: expected a seqdb file, which begins with \"#!WINKME\""));
     assert_eq!(broken(8, b"SBSIZF"), "f@8: superblock: expected SBSIZE as the first variable, found SBSIZF");
     for sbsize in [0, 63, 65, 100, (16 << 20) + 8, u64::MAX] {
         assert!(broken(16, &sbsize.to_be_bytes()).starts_with("f@16: superblock: expected SBSIZE"), "{sbsize}");

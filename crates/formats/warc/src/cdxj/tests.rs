@@ -210,7 +210,7 @@ fn sorted_indexes_merge_and_unsorted_ones_are_named() {
     assert_eq!(error, "bad.cdxj@7: expected sorted lines, found \"a 1 {}\"");
 }
 
-/// A record without a time is listed as of the first moment, so that it can be found, and told; one without a URL is told. The
+/// A record without a time is listed as of the first moment, so that it can be found and reported; one without a URL is reported. The
 /// next one is read, and not one that a block may hold.
 #[test]
 fn records_without_a_time_or_url_are_named() {

@@ -61,7 +61,7 @@ impl ReaderBuilder {
         self
     }
 
-    /// Is told every oddity that a lenient reader accepts.
+    /// Called with every oddity that a lenient reader accepts.
     #[must_use]
     pub fn on_warning(mut self, tell: impl FnMut(Warning) + Send + 'static) -> Self {
         self.on_warning = Some(Box::new(tell));
@@ -389,7 +389,7 @@ impl WarcReader {
             return Err(e);
         }
         // Driving the container to the member's end also checks its checksum. Which of several records a wrong one is about
-        // cannot be told: all of them are handed out, and then the damage.
+        // is unknown: all of them are handed out, and then the damage.
         let (start, end) = (self.start.offset, self.container.at());
         match self.container.fill(1) {
             Err(e) if e.is_damage() && (self.index > 0 || end.offset > start) => self.damage_behind = Some(e),

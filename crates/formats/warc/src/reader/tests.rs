@@ -344,7 +344,7 @@ fn zstd_with_sum(bytes: &[u8]) -> Vec<u8> {
     packer.finish().unwrap()
 }
 
-/// A checksum is over all records of a member: those that were inflated are handed out, and the damage is told once.
+/// A checksum is over all records of a member: those that were inflated are handed out, and the damage is reported once.
 #[test]
 fn records_before_damage_in_their_member_are_read() {
     let block = |n: usize| format!("{n} ").repeat(700).into_bytes();

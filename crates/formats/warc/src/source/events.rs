@@ -1,6 +1,6 @@
 //! Records as they are, in groups that belong together: for containers that keep the records of an event as one value.
 //!
-//! What belongs together is told by headers alone: a record that names a neighbour (`WARC-Concurrent-To`, and
+//! Headers alone decide what belongs together: a record that names a neighbour (`WARC-Concurrent-To`, and
 //! `WARC-Refers-To` except of revisits), or request and response of one target side by side where neither names anything.
 //! Everything else, whatever its type, is a group of its own: nothing is left out.
 

@@ -179,7 +179,7 @@ fn belongs(group: &[Loaded], next: &Loaded) -> bool {
     if linked || next.role() == Role::Facts {
         return linked;
     }
-    // Adjacency speaks only where nobody said anything: a link to elsewhere is a statement.
+    // Adjacency counts only where no header says otherwise: a link to another record does.
     let silent = next.is_silent() && group.iter().all(Loaded::is_silent);
     silent && group.iter().all(|r| r.role() != Role::Facts && r.target() == next.target())
 }

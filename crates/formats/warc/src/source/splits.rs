@@ -33,7 +33,7 @@ pub(crate) fn splits(file: &Arc<dyn ReadAt>, limits: Limits, target_bytes: u64) 
     let mut starts = vec![0];
     let mut reader = records.reader_at(0, 0)?;
     let plain = match reader.next_record() {
-        // A file that begins with damage is not cut: what it is cannot be told.
+        // A file that begins with damage is not cut, because its format is unknown.
         Err(e) if e.is_damage() => return Ok(vec![Split { start: 0, end: len }]),
         first => first?.is_none() || reader.compression() == Compression::None,
     };

@@ -28,7 +28,7 @@ pub struct Verifier<'c, 'a> {
     files: Vec<Arc<str>>,
 }
 
-/// How often progress is told, in records.
+/// How often progress is reported, in records.
 pub(crate) const REPORT_EVERY: u64 = 256;
 
 impl<'c, 'a> Verifier<'c, 'a> {
@@ -43,7 +43,7 @@ impl<'c, 'a> Verifier<'c, 'a> {
         let (name, len, before) = (file.name().to_string_lossy().into_owned(), file.len(), self.checked.records);
         self.container(&name, len);
         self.part(file, 0)?;
-        // A compressed file may hold nothing and be sound; an archive is something else. One without a byte is told by others.
+        // A compressed file may hold nothing and be sound; an archive is something else. An empty file is reported elsewhere.
         if self.checked.records == before && len > 0 {
             let at = At { file: name.into(), offset: 0, inside: 0 };
             self.found(&at, Severity::Fault, "empty", "there is no record in it".to_owned());
@@ -161,7 +161,7 @@ impl<'c, 'a> Verifier<'c, 'a> {
 fn required(header: &RecordHeader) -> Vec<(&'static str, String)> {
     let mut odd = Vec::new();
     match header.text("WARC-Date") {
-        // One that is missing has been told by the reader.
+        // The reader has reported one that is missing.
         None => {}
         Some(text) if header.date().is_none() => odd.push(("date", format!("WARC-Date is not a time: {text:?}"))),
         Some(text) if UnixMillis::parse(&text).is_err() => {

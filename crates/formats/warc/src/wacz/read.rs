@@ -11,7 +11,7 @@ pub(super) const MAX_PACKAGE: u64 = 64 << 20;
 /// Bytes a plain index may have if the ZIP file holds it compressed, so that it must be inflated to be searched.
 const MAX_INDEX: u64 = 1 << 30;
 
-/// Bytes an archive may have if the ZIP file holds it compressed. The standard wants archives stored; whoever packs a WACZ file again with
+/// Bytes an archive may have if the ZIP file holds it compressed. The standard wants archives stored; a program that packs a WACZ file again with
 /// an ordinary program does not know that.
 const MAX_ARCHIVE: u64 = 256 << 20;
 

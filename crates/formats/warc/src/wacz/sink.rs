@@ -21,7 +21,7 @@ struct TempDir {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        // Nobody is there to be told; a directory for temporary files is cleared by the system.
+        // The error cannot be returned from here; the system clears a directory for temporary files.
         let _ = remove_tree(&*self.fs, &self.path);
     }
 }

@@ -142,7 +142,7 @@ impl Sums<'_> {
 }
 
 /// The different URLs among rows that follow one another with the same host and path: rows are sorted by these before
-/// anything else, so equal URLs can only be found there. URLs are told apart by 128 bits of hash.
+/// anything else, so equal URLs can only be found there. URLs are compared by 128 bits of hash.
 #[derive(Debug, Default)]
 struct UrlGroup {
     host: String,

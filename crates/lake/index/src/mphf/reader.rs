@@ -20,7 +20,7 @@ pub enum Candidate {
     Stranger,
     /// If it is one, then it is this line of the block.
     Line(u32),
-    /// Search the block: names here could not be told apart by hash.
+    /// Search the block: names in it have the same hash.
     Unknown,
 }
 

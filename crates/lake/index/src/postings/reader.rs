@@ -277,7 +277,7 @@ impl ShardWalk<'_> {
     pub fn runs(&mut self, slot: u64, dataset_id: u32) -> Result<Option<Vec<Run>>> {
         while let Some(entry) = self.peek()? {
             match (entry.slot, entry.dataset_id).cmp(&(slot, dataset_id)) {
-                // Also what nobody asks for: later payloads may refer to it.
+                // Also what was not asked for: later payloads may refer to it.
                 Ordering::Less => drop(self.take(&entry)?),
                 Ordering::Equal => return self.take(&entry).map(Some),
                 Ordering::Greater => break,

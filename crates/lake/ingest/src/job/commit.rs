@@ -171,7 +171,7 @@ impl JobWork<'_> {
         Ok(())
     }
 
-    /// Ends a job that is committed, or that nobody will commit: its files below `jobs/` go, and its sign of life. Files that no
+    /// Ends a job that is committed, or that will not be committed: its files below `jobs/` go, and its sign of life. Files that no
     /// commit names are left to a collector.
     pub fn end(&self) -> Result<()> {
         end(self.lake, &self.job.job)
@@ -181,7 +181,7 @@ impl JobWork<'_> {
 /// As [`JobWork::end`]; harmless if the job has ended already.
 pub(super) fn end(lake: &Lake, job: &str) -> Result<()> {
     let store: &dyn Store = &**lake.store();
-    // First of all: from now on nobody can take part in it.
+    // First of all: from now on no process can take part in it.
     store.delete(&layout::job_file(job)?)?;
     for object in store.list(&layout::job_dir(job)?)? {
         store.delete(&object.path)?;

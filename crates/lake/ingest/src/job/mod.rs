@@ -5,7 +5,7 @@
 //!  job.json  splits of sources     records of some         one dataset commit
 //!            to one run each       prefixes to Parquet
 //! ```
-//! A [`Job`] holds all that the bytes of the files depend on; a task is a stage and a number. Whoever runs tasks, in whatever
+//! A [`Job`] holds all that the bytes of the files depend on; a task is a stage and a number. Any scheduler may run the tasks, in whatever
 //! order within a stage, on machines of any size, as often as it likes and several times at once, gets the files that
 //! [`crate::ingest`] writes: an attempt writes files that only it knows, and its last act is to create the one report of its task.
 //! What no report names does not count. Between the processes nothing passes but the objects below `jobs/<job>/`, so that a

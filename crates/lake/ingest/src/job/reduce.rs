@@ -24,7 +24,7 @@ pub struct ReduceDone {
     pub task: u32,
     /// The attempt that did it.
     pub attempt: String,
-    /// The files it wrote, as a commit tells of them.
+    /// The files it wrote, as a commit describes them.
     pub files: Vec<DataFile>,
 }
 

@@ -59,7 +59,7 @@ impl Format {
     }
 }
 
-/// The format of a file, if it can be told: that of an archive by its first bytes or name, else that of a list. An index of
+/// The format of a file, if it can be recognised: that of an archive by its first bytes or name, else that of a list. An index of
 /// captures is a list.
 pub fn detect(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<Format>> {
     detect_in(&Registry::default(), fs, path)
@@ -73,7 +73,7 @@ fn detect_in(registry: &Registry, fs: &Arc<dyn Fs>, path: &Path) -> Result<Optio
         let holds = |archive: Box<dyn trawl_model::Archive>| {
             Ok(archive.captures(Pick::All)?.is_some() || archive.urls(&unknown)?.is_some())
         };
-        // The other files of a container hold nothing of their own. What cannot be opened is told when it is read.
+        // The other files of a container hold nothing of their own. What cannot be opened is reported when it is read.
         let is_source = !format.is_part(&**fs, path) && format.open(&opening).and_then(holds).unwrap_or(true);
         return Ok(is_source.then(|| Format::Archive(format.name())));
     }

@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use trawl_model::UnixMillis;
 use trawl_query::{CdxQuery, CdxRow, CdxRows, MatchType, QueryError};
 
-/// Fields that are told where nobody says: those of the Wayback Machine, and those of pywb.
+/// The default fields: those of the Wayback Machine, and those of pywb.
 const CDX_FIELDS: &str = "urlkey,timestamp,original,mimetype,statuscode,digest,length";
 const CDXJ_FIELDS: &str = "url,mime,status,digest,length,offset,filename";
 /// Captures that are sorted by nearness at most.
@@ -365,7 +365,7 @@ fn closest(
     limit: i64,
     lines: &mut Lines<'_, '_>,
 ) -> Result<(), QueryError> {
-    // By whole seconds, as times are told.
+    // By whole seconds, as times are printed.
     let second = |ts: UnixMillis| ts.0.div_euclid(1000);
     let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| second(ts).abs_diff(second(wanted)));
     let most = usize::try_from(limit).unwrap_or(MAX_CLOSEST).min(MAX_CLOSEST);

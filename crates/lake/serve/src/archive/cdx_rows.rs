@@ -105,7 +105,7 @@ fn one_field(text: String) -> String {
     text.chars().map(escape).collect()
 }
 
-/// A revisit is told as such by its type, which is where clients look.
+/// The type of a revisit says that it is one: clients look there.
 fn mime(row: &CdxRow) -> Option<String> {
     if row.item.record_type() == Some("revisit") {
         return Some("warc/revisit".to_owned());
@@ -212,7 +212,7 @@ impl Collapse {
     }
 }
 
-/// Which captures are told.
+/// Which captures are listed.
 pub(crate) struct Pick {
     filters: Vec<RowFilter>,
     collapse: Vec<Collapse>,

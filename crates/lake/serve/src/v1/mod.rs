@@ -30,7 +30,7 @@ pub(crate) type PathOf<T> = Result<Path<T>, PathRejection>;
 
 /// Names in one answer at most.
 const MAX_NAMES: u32 = 1000;
-/// Names in one answer when nobody says.
+/// Default number of names in one answer.
 const DEFAULT_NAMES: u32 = 20;
 
 params! {
@@ -224,7 +224,7 @@ pub(crate) async fn datasets(axum::extract::State(state): Shared, asker: Asker, 
     ask_cached(&state, asker, Some("datasets".into()), |pinned, who| {
         let mut datasets = pinned.datasets(who)?;
         for dataset in &mut datasets {
-            // Where files lie on this machine is nobody's business on another.
+            // Clients must not learn where files are on this machine.
             dataset.archive_base.retain(|base| !base.starts_with("file:"));
             // Nor is what opens a server: a password, or a signature behind the address.
             for base in &mut dataset.archive_base {

@@ -66,7 +66,7 @@ impl<'a> Denied<'a> {
         struct Line {
             text: String,
         }
-        // A line that is none tells nothing apart: all of it counts.
+        // A line that is not an entry has no parts: all of it counts.
         let text = serde_json::from_str::<Line>(line).map_or_else(|_| line.to_owned(), |line| line.text);
         !self.is_named_in(&text)
     }

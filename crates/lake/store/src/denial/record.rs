@@ -5,7 +5,7 @@
 //! manifest n with another list ─► record of it, naming n ─► acknowledged
 //! ```
 //! Records follow the manifest. A writer that was cut between the two has acknowledged nothing, and the next commit of
-//! anybody writes the record. Each names the manifest it was taken of, and these numbers rise: whoever comes late with an
+//! anybody writes the record. Each names the manifest it was taken of, and these numbers rise: a writer that comes late with an
 //! older list finds a newer one and leaves it.
 
 use crate::manifest::{Deny, Manifest, check_head, json_error, to_sealed_json};

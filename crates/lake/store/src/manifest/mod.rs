@@ -218,7 +218,7 @@ impl Manifest {
     }
 
     /// Marks a dataset as dropped, and makes a version that has nothing of it. That is one step: a version that still has it would
-    /// keep its files, and whoever is cut between two steps cannot name the dataset any more to drop it again.
+    /// keep its files, and a process that dies between two steps could not name the dataset any more to drop it again.
     pub fn drop_dataset(&mut self, now: UnixMillis, dataset_id: u32) -> Result<()> {
         let unknown = || Error::UnknownDataset { found: dataset_id.to_string() };
         self.dataset_mut(dataset_id).ok_or_else(unknown)?.dropped = true;

@@ -81,7 +81,7 @@ fn checkpoint(store: &dyn Store, bases: &Bases, base: &Base, depth: u32) -> Resu
                 let text = wire.to_json();
                 if hash(&text) == base.hash { Ok(state) } else { Err(wrong(&path, "another state")) }
             };
-            // What is told is the first trouble: the second may only be that there is nothing to fall back on.
+            // The first error is reported: the second may only be that there is nothing to fall back on.
             again().map_err(|_| error)
         }
         found => found,

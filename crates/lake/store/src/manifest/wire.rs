@@ -8,7 +8,7 @@
 //! thousand datasets took gigabytes. A relative one costs what changed since its checkpoint, which is one of a few dozen
 //! commits ago. Both kinds of file have the same shape; a checkpoint has no base.
 //!
-//! Versions are told one by the one before: which of its segments stay, from the first on, and which datasets are served
+//! Each version is described by its difference to the one before: which of its segments stay, from the first on, and which datasets are served
 //! from another commit. The first of a relative manifest goes on from the last one of its base.
 
 use super::{Dataset, Deny, Manifest, SeedFiles, SegmentRef, SuffixListRef, Version, json_error};
@@ -197,7 +197,7 @@ impl Manifest {
         let mut before = from.and_then(|m| m.versions.last()).unwrap_or(&nothing);
         let mut versions = Vec::new();
         for version in self.versions.iter().filter(|v| !theirs.contains(v.version.as_str())) {
-            // The current one is told whole, for those who look for it with their own eyes.
+            // The current one is written whole, for people who read the file.
             let whole = version.version == self.current_version;
             versions.push(WireVersion::new(before, version, whole));
             before = version;
@@ -231,7 +231,7 @@ impl Manifest {
         }
     }
 
-    /// The state that `wire` tells of, over its base. `deny` is its deny list, if it has one of its own.
+    /// The state that `wire` describes, over its base. `deny` is its deny list, if it has one of its own.
     pub(crate) fn from_wire(path: &str, wire: Wire, base: Option<&Manifest>, deny: Option<Vec<Deny>>) -> Result<Self> {
         let corrupt = |expected, found: &dyn ToString| Error::Corrupt {
             path: path.to_owned(),
@@ -319,7 +319,7 @@ impl WireVersion {
         }
     }
 
-    /// The version, or the id of a segment that nobody describes.
+    /// The version, or the id of a segment that is not described.
     fn whole(self, before: &Version, described: &BTreeMap<String, SegmentRef>) -> Result<Version, String> {
         let mut segments: Vec<SegmentRef> = before.segments.iter().take(self.shared).cloned().collect();
         if segments.len() < self.shared {

@@ -265,7 +265,7 @@ impl File for RemoteFile {
     }
 
     fn try_lock_shared(&self) -> trawl_io::Result<bool> {
-        // Nobody can write to it through this file system.
+        // This file system cannot write to it.
         Ok(true)
     }
 

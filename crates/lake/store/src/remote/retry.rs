@@ -146,10 +146,19 @@ impl Retry {
     }
 }
 
-/// An error with its causes in one line of bounded length: servers answer with pages of XML.
+/// An error with its causes in one line of bounded length: servers answer with pages of XML. The HTTP library says "error sending
+/// request" and leaves "connection refused" to its causes.
 fn brief(error: &object_store::Error) -> String {
-    let text: String = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    text.chars().take(400).collect()
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(400).collect()
 }
 
 /// SplitMix64: enough to keep clients from retrying in step.
@@ -158,4 +167,21 @@ fn mix(seed: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("error sending request")]
+    struct Request(#[source] io::Error);
+
+    #[test]
+    fn an_error_names_its_last_cause() {
+        let refused = Request(io::ErrorKind::ConnectionRefused.into());
+        let error = object_store::Error::Generic { store: "HTTP", source: Box::new(refused) };
+        assert_eq!(brief(&error), "Generic HTTP error: error sending request: connection refused");
+    }
 }

@@ -31,7 +31,7 @@ fn runtime() -> Result<&'static Runtime> {
 pub(super) fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
     let (send, receive) = std::sync::mpsc::sync_channel(1);
     runtime()?.spawn(async move {
-        // Nobody waits any more only if the waiting thread is gone.
+        // The receiver is gone only if the waiting thread is.
         let _ = send.send(future.await);
     });
     receive.recv().map_err(|error| lost(&error))

@@ -42,7 +42,7 @@ fn huge(mut text: String) -> String {
 
 /// The same rules, written as carelessly as the standard tolerates.
 fn odd(text: &str, mut dice: Dice) -> String {
-    // Rules before the first group belong to nobody.
+    // Rules before the first group belong to no agent.
     let mut out = String::from("# written by hand\r\nDisallow: /\r\n\r\n");
     for line in text.lines() {
         let Some((name, value)) = line.split_once(": ").or_else(|| line.strip_suffix(':').map(|name| (name, "")))

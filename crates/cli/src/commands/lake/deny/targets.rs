@@ -1,4 +1,4 @@
-//! What `trawl lake deny` is told to deny: by arguments, or by lines of files.
+//! What `trawl lake deny` has to deny: arguments, or lines of files.
 
 use anyhow::{Context, bail};
 use std::collections::HashSet;
