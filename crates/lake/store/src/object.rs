@@ -111,6 +111,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         Duration::ZERO
     }
 
+    /// Whether each answer takes a while to come: then questions that do not depend on each other are asked at the same time.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// What to call this store in messages.
     fn place(&self) -> String;
 }
