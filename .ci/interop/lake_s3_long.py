@@ -2,6 +2,7 @@
 """A lake in a bucket: the same answers as in a directory, copied there and back, served, and under a server that misbehaves.
 
 On moto, or with TRAWL_TEST_SERVER=1 on the server that the AWS variables name (see radosgw.py)."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -17,21 +18,51 @@ from s3lake import HERE, as_in_a_directory, bucket, put, queries, trouble, write
 from servers import free_port
 
 LAKE = "s3://trawl/lake"
+# The promises of stores, and every lake test that asks through its store; those that take longest begin first.
+CONFORMANCE, TESTS = ["s3"], ["brute_force", "extremes", "rebuild", "compaction", "versions", "denied", "diff", "lost", "access"]
+
+
+def compiled(names):
+    """The test programs of these suites, with the directory of their crate."""
+    begun, wanted = time.monotonic(), [arg for name in names for arg in ("--test", name)]
+    packages = ["-p", "trawl-store", "-p", "trawl-query"]
+    command = ["cargo", "test", "--locked", "--no-run", "--message-format=json-render-diagnostics", *packages, *wanted]
+    programs = {}
+    for message in map(json.loads, run(*command, cwd=HERE.parent.parent).splitlines()):
+        if message.get("executable") and message["target"]["name"] in names:
+            programs[message["target"]["name"]] = message["executable"], pathlib.Path(message["manifest_path"]).parent
+    check(sorted(programs) == sorted(names), f"{len(names)} suites compiled in {time.monotonic() - begun:.0f} s", programs)
+    return programs
+
+
+def suites(names):
+    """Runs all of them, whatever fails, and returns those that did. Tests wait for the server most of the time, so several run
+    at once."""
+    programs = compiled(names)
+    env = {**os.environ, "TRAWL_TEST_S3": "s3://trawl/conformance", "TRAWL_TEST_STORE": "s3://trawl/tests", "RUST_TEST_THREADS": "4"}
+
+    def one(name):
+        begun, (program, cwd) = time.monotonic(), programs[name]
+        done = subprocess.run([program], cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        return name, done, time.monotonic() - begun
+
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for answer in concurrent.futures.as_completed([pool.submit(one, name) for name in names]):
+            name, done, seconds = answer.result()
+            ran = next((line for line in done.stdout.splitlines() if line.startswith("test result:")), f"exit {done.returncode}")
+            print(f"    {name}: {seconds:.0f} s, {ran}", flush=True)
+            if done.returncode:
+                failed.append(name)
+                print(f"not ok: suite {name}\n{done.stdout[-8000:]}", flush=True)
+    return failed
+
+
 write_sources()
 with bucket() as port:
-    if os.environ.get("S3_CONFORMANCE", "1") == "1":
-        begun = time.monotonic()
-        env = {**os.environ, "TRAWL_TEST_S3": "s3://trawl/conformance"}
-        run("cargo", "test", "--locked", "--workspace", "--test", "s3", cwd=HERE.parent.parent, env=env)
-        check(True, f"the conformance suite of stores, {time.monotonic() - begun:.0f} s")
-    if os.environ.get("TRAWL_TEST_SERVER"):
-        # Every lake test that asks through its store, on the real server.
-        begun = time.monotonic()
-        tests = ["access", "brute_force", "compaction", "denied", "diff", "extremes", "lost", "rebuild", "versions"]
-        named = [arg for test in tests for arg in ("--test", test)]
-        env = {**os.environ, "TRAWL_TEST_STORE": "s3://trawl/tests"}
-        run("cargo", "test", "--locked", "--workspace", *named, cwd=HERE.parent.parent, env=env)
-        check(True, f"the lake's tests, {time.monotonic() - begun:.0f} s")
+    wanted = CONFORMANCE if os.environ.get("S3_CONFORMANCE", "1") == "1" else []
+    wanted = wanted + (TESTS if os.environ.get("TRAWL_TEST_SERVER") else [])
+    failed = suites(wanted) if wanted else []
     as_in_a_directory(LAKE)
 
     # An ingest by many processes, every task of it twice at the same time.
@@ -95,4 +126,5 @@ with bucket() as port:
     trouble(port, "s3://trawl/trouble", 15, 4, 7, expected)
     down = subprocess.run([TRAWL, "lake", "stats", "--lake", LAKE], capture_output=True, text=True, env={**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})
     check(down.returncode == 2 and LAKE in down.stderr and "attempts" in down.stderr, "a server that is down: " + down.stderr.strip()[:200])
+check(not failed, f"every suite passed, not {', '.join(failed)}" if failed else "every suite passed")
 done()

@@ -164,7 +164,7 @@ impl Segment {
     /// Opens all pieces, several at a time where each waits for its store.
     pub(crate) fn open_all(&self) -> Result<Vec<&Plain>> {
         let closed: Vec<&Piece> = self.pieces.iter().filter(|piece| piece.opened.get().is_none()).collect();
-        if closed.len() > 1 && !self.store.poll_every().is_zero() {
+        if closed.len() > 1 && self.store.is_remote() {
             std::thread::scope(|scope| {
                 for share in closed.chunks(closed.len().div_ceil(OPENED_AT_ONCE)) {
                     // What cannot be opened says so below.

@@ -104,6 +104,11 @@ impl Mend<'_> {
             if copied || self.stored(number)?.is_some() {
                 continue;
             }
+            // A collector may have forgotten those versions meanwhile, and taken it.
+            let is_served = |version: &Version| version.commits.get(&id) == Some(&number);
+            if !self.lake.current()?.versions.iter().any(is_served) {
+                continue;
+            }
             match self.indexed(version, number) {
                 Ok((commit, forgotten)) => {
                     let path = self.series().path(number);

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss, Stepped};
+use trawl_io::{Fs, Op};
 use trawl_maintain::{GcReport, GcSettings, collect};
 use trawl_model::UnixMillis;
 use trawl_store::{DatasetInfo, DirStore, Error, Heartbeat, Lake, SegmentRef, Store, layout};
@@ -101,6 +101,30 @@ fn a_lake_is_found_while_all_states_that_were_listed_are_collected() {
             break;
         }
     }
+}
+
+/// It takes the oldest states first. One that is written again below those that it takes next would leave a gap.
+#[test]
+fn what_is_collected_meanwhile_is_not_mended() {
+    let disk = FaultFs::new().shared();
+    let store = DirStore::with_fs(disk.clone(), "lake");
+    let lake = Lake::init(Arc::new(store.clone()), day(0), "n", b"com\n").unwrap();
+    for name in ["a", "b", "c", "d", "e"] {
+        lake.register_dataset(day(0), "test", &DatasetInfo::named(name)).unwrap();
+    }
+    let collector = store.clone();
+    let stepped = Stepped::new(move |op, path| {
+        if op == Op::Open && path.ends_with("manifests/0000000003.json") {
+            (1..=3).for_each(|number| collector.delete(&layout::numbered(layout::MANIFESTS, number)).unwrap());
+        }
+        disk.clone()
+    });
+    let other = Lake::open(Arc::new(DirStore::with_fs(Arc::new(stepped), "lake"))).unwrap();
+    assert_eq!(other.mend_states(day(1), "mend").unwrap(), [""; 0]);
+    assert!(!store.exists(&layout::numbered(layout::MANIFESTS, 3)).unwrap());
+    // One that is missing between others is a gap.
+    store.delete(&layout::numbered(layout::MANIFESTS, 5)).unwrap();
+    assert_eq!(lake.mend_states(day(1), "mend").unwrap(), [layout::numbered(layout::MANIFESTS, 5)]);
 }
 
 #[test]

@@ -5,10 +5,10 @@ mod common;
 mod doubles;
 
 use common::Fixture;
-use doubles::CountingStore;
+use doubles::{CountingStore, GatedStore};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trawl_model::UrlRecord;
 use trawl_query::{Lake, Options, Principal};
 use trawl_store::manifest::{Deny, DenyTarget};
@@ -97,4 +97,30 @@ fn without_an_interval_a_denial_counts_at_once() {
     assert!(shows(&lake, "a.com"));
     deny(&fixture, "a.com");
     assert!(!shows(&lake, "a.com") && shows(&lake, "b.com"));
+}
+
+/// A store that is asked before every answer may be far away all the same.
+#[test]
+fn without_an_interval_segments_are_opened_at_the_same_time() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("d"));
+    for url in ["http://a.com/", "http://b.com/"] {
+        fixture.ingest(id, vec![UrlRecord::bare(url)], |_| ());
+        fixture.publish();
+    }
+    // Segments are the only objects below index/ whose names begin with a year.
+    let gate = Arc::new(GatedStore::remote(fixture.store.clone(), "index/2"));
+    assert!(gate.poll_every().is_zero());
+    gate.shut();
+    std::thread::scope(|scope| {
+        let opened = scope.spawn(|| Lake::open(gate.clone() as Arc<dyn Store>, Options::default()).map(drop));
+        let begun = Instant::now();
+        while gate.came() < 2 && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let came = gate.came();
+        gate.open();
+        opened.join().unwrap().unwrap();
+        assert!(came >= 2, "the second segment waits for the first");
+    });
 }

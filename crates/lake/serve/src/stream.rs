@@ -10,7 +10,7 @@
 use crate::asker::{Asker, Coding};
 use crate::failure::Failure;
 use crate::server::State;
-use crate::work::{Answer, Waits, cacheable};
+use crate::work::{Answer, Reached, Waits, cacheable};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use bytes::Bytes;
@@ -96,11 +96,14 @@ where
     let (waits, effort) = Waits::new(state.stream_timeout, state.stream_timeout);
     let (mine, private, coding) = (Arc::clone(state), asker.mark != 0, packing.coding(&asker));
     let name = asker.name.clone();
+    let reached = Reached::default();
+    let seen = reached.clone();
     let work = tokio::task::spawn_blocking(move || {
         let _held = (permit, turn);
         let mut sink = Sink { buffer: Vec::new(), pieces, begun: Some(begun), start: None };
         let made = mine.lake.pin().map_err(|error| QueryError::Unavailable { source: Box::new(error) });
         let made = made.and_then(|pinned| {
+            seen.set();
             let pinned = pinned.within(effort);
             let mut out = Packed::new(&mut sink, coding);
             produce(&pinned, &asker.principal, &mut out)?;
@@ -120,7 +123,7 @@ where
         }
     });
     let first = if packing.may_begin_late { state.stream_timeout } else { state.timeout };
-    let Ok(begun) = tokio::time::timeout(first, begins).await else { return Err(Failure::timeout()) };
+    let Ok(begun) = tokio::time::timeout(first, begins).await else { return Err(reached.too_late()) };
     let Ok(start) = begun else {
         // It ended before it began.
         return match tokio::time::timeout(state.timeout, work).await {

@@ -57,6 +57,21 @@ impl Drop for Waits {
     }
 }
 
+/// Whether the lake has said what its state is, for a request that is given up: one that has not is away, however long it takes
+/// until its store says so; one that has needs more time for this answer.
+#[derive(Clone, Default)]
+pub(crate) struct Reached(Arc<AtomicBool>);
+
+impl Reached {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn too_late(&self) -> Failure {
+        if self.0.load(Ordering::Relaxed) { Failure::timeout() } else { Failure::unavailable() }
+    }
+}
+
 /// Requests that each client has under way.
 #[derive(Default)]
 pub(crate) struct Clients(Mutex<HashMap<u64, usize>>);
@@ -153,12 +168,15 @@ where
     let (waits, effort) = Waits::new(state.budget, state.timeout);
     let (mine, limit, private) = (Arc::clone(state), state.timeout, asker.mark != 0);
     let name_of_asker = asker.name.clone();
+    let reached = Reached::default();
+    let seen = reached.clone();
     let work = tokio::task::spawn_blocking(move || {
         // Held until the work is done, not until the asker loses patience: a slow lake must not pile up threads.
         let _held = (permit, turn);
         let mut facts = Facts::default();
         let mut etag = String::new();
         let told = mine.lake.ask_within(&effort, |pinned| {
+            seen.set();
             let mark = pinned.state_mark() ^ asker.mark.rotate_left(17);
             etag = format!("W/\"{mark:016x}\"");
             // `*` is any answer there is: whether there is one is not known yet.
@@ -189,7 +207,7 @@ where
     let done = tokio::time::timeout(limit, work).await;
     drop(waits);
     let (told, etag, facts) = match done {
-        Err(_) => return Err(Failure::timeout()),
+        Err(_) => return Err(reached.too_late()),
         Ok(Err(_)) => return Err(Failure::internal()),
         Ok(Ok(answer)) => answer?,
     };

@@ -329,6 +329,10 @@ impl Store for CachedStore {
         self.inner.poll_every()
     }
 
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
     fn place(&self) -> String {
         self.place.clone()
     }

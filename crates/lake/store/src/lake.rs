@@ -201,7 +201,7 @@ impl Lake {
     /// The newest state, searched from one that was seen before; without, or if that one is gone, from the copy on.
     pub(crate) fn newest(&self, seen: Option<State>) -> Result<State> {
         let series = self.series();
-        let remote = !self.store.poll_every().is_zero();
+        let remote = self.store.is_remote();
         if let Some(seen) = seen {
             let number = seen.number;
             if remote && self.is_newest(&seen, None)? {

@@ -46,6 +46,8 @@ impl Lake {
                     next = Arc::new(state);
                     continue;
                 }
+                // A collector takes the oldest first. What it took meanwhile would be the first side of a gap, written again.
+                Ok(None) if series.listed()?.first().is_none_or(|(_, oldest)| *oldest > number) => break,
                 Ok(None) => drop(claim(&**self.store(), &path, &renumbered(&next, number))?),
                 // Readers never take a number for another state than the one they have read: no reader has read this one.
                 Ok(Some(_)) | Err(_) => self.store().put(&path, &renumbered(&next, number))?,

@@ -111,6 +111,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         Duration::ZERO
     }
 
+    /// Whether each answer takes a while to come: then questions that do not depend on each other are asked at the same time.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// What to call this store in messages.
     fn place(&self) -> String;
 }
@@ -135,8 +140,8 @@ pub(crate) fn claim(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<bool>
         // To ask once more is harmless, since the request is the same to the byte. And it is needed: an object that can be read
         // after an error may not survive a power cut, one that a create tells of does.
         Err(first) => match store.create(path, bytes) {
-            // As in a directory of another user: what was not begun twice was not done.
-            Err(second) if not_begun(&first) && not_begun(&second) => return Err(second),
+            // As in a directory of another user, or on a full disk: what twice did not come that far was not done.
+            Err(second) if not_named(&first) && not_named(&second) => return Err(second),
             told => told,
         },
         told => told,
@@ -153,9 +158,10 @@ pub(crate) fn claim(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<bool>
     }
 }
 
-/// Whether a create in a directory failed before there was a file that could get the name of the object.
-fn not_begun(error: &Error) -> bool {
-    matches!(error, Error::Io(trawl_io::Error::Io { op: Op::Create | Op::CreateDir, .. }))
+/// Whether a create in a directory failed before there was a whole file that could get the name of the object: it is written
+/// aside, and renamed after its last byte.
+fn not_named(error: &Error) -> bool {
+    matches!(error, Error::Io(trawl_io::Error::Io { op: Op::Create | Op::CreateDir | Op::Write, .. }))
 }
 
 /// An object being written, counted and hashed on its way.
@@ -234,6 +240,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "a file where a directory should be").unwrap();
         let error = claim(&DirStore::new(dir.path()), "a/b", b"x").unwrap_err();
-        assert!(not_begun(&error), "{error}");
+        assert!(not_named(&error), "{error}");
+    }
+
+    #[test]
+    fn what_a_full_disk_refused_is_not_unsettled() {
+        let fs = trawl_io::fault::FaultFs::new();
+        let store = DirStore::with_fs(fs.shared(), "lake");
+        fs.set_capacity(1);
+        let error = claim(&store, "a/b", b"two").unwrap_err();
+        assert!(not_named(&error), "{error}");
+        assert!(!store.exists("a/b").unwrap());
+        fs.set_capacity(1 << 20);
+        assert!(claim(&store, "a/b", b"two").unwrap());
     }
 }

@@ -97,7 +97,10 @@ pub(crate) fn reopen(fs: &Arc<dyn Fs>, opened: &Opened, identity: &SourceIdentit
             None => changed("a file that does not say which it is".into()),
         };
     };
-    let found = fs.metadata(path)?;
+    let found = match fs.metadata(path) {
+        Err(error) if error.is_not_found() => return changed("no file".into()),
+        found => found?,
+    };
     if found.len != identity.size {
         return changed(format!("{} bytes", found.len));
     }

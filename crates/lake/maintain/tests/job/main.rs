@@ -209,6 +209,9 @@ fn what_changed_since_the_plan_is_refused_by_name() {
     write(&fs, "a.txt", "https://other.org/\n");
     let error = text(run_task(&lake, &fs, &task(JobStage::Map, 0), "a", &room, &now, &quiet));
     assert!(error.contains("a.txt") && error.contains("changed since the job was planned"), "{error}");
+    fs.remove_file(Path::new("a.txt")).unwrap();
+    let error = text(run_task(&lake, &fs, &task(JobStage::Map, 0), "a", &room, &now, &quiet));
+    assert!(error.starts_with("a.txt: expected ") && error.contains("found no file: it has changed since"), "{error}");
 
     // Stages in their order, tasks that there are, jobs that there are.
     let error = text(run_task(&lake, &fs, &task(JobStage::Reduce, 0), "a", &room, &now, &quiet));

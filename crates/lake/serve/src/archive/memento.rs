@@ -116,7 +116,7 @@ pub(crate) async fn memento(
         Place::TimeGate(url) => timegate_of(&state, asker, &headers, url).await,
         Place::Memento(at, url) => replay(&state, asker, url, at).await,
         // Nothing is rewritten here, so every other form of a memento leads to the raw one.
-        Place::Raw(digits, url) => redirect(&format!("/web/{digits}id_/{}", header_text(&url))),
+        Place::Raw(digits, url) => redirect(&address(&digits, &url)),
     }
 }
 
@@ -168,7 +168,8 @@ fn memento_at(pinned: &Pinned, url: &str, at: UnixMillis, who: &Principal) -> Re
 }
 
 /// Leads from a URL that was captured only with the other scheme, or only with or without `www.`, to the nearest of those
-/// mementos, as the Wayback Machine does. Each is looked up, so a page with many missing parts costs little.
+/// mementos, as the Wayback Machine does; and from an escaped backslash, since clients escape those that a URL was found with.
+/// Each is looked up, so a page with many missing parts costs little.
 fn lead_to_another(
     pinned: &Pinned,
     archives: &Archives,
@@ -178,10 +179,14 @@ fn lead_to_another(
     out: &mut Out<'_>,
 ) -> Result<(), QueryError> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let other = rest.strip_prefix("www.").map_or_else(|| format!("www.{rest}"), str::to_owned);
+    let with_or_without = |rest: &str| rest.strip_prefix("www.").map_or_else(|| format!("www.{rest}"), str::to_owned);
+    let slashed = with_slashes(rest, ESCAPED);
+    let mut rests = vec![rest, &slashed];
+    rests.dedup();
+    let rests: Vec<_> = rests.into_iter().flat_map(|rest| [rest.to_owned(), with_or_without(rest)]).collect();
+    let of = |scheme: &'static str| rests.iter().map(move |rest| format!("{scheme}://{rest}"));
     let mut best: Option<(u64, String)> = None;
-    for spelling in ["http", "https"].iter().flat_map(|scheme| [rest, &other].map(|rest| format!("{scheme}://{rest}")))
-    {
+    for spelling in of("http").chain(of("https")) {
         let row = match memento_at(pinned, &spelling, at, who) {
             Ok(row) => row,
             Err(QueryError::NoMemento { .. } | QueryError::BadUrl { .. }) => continue,
@@ -191,7 +196,7 @@ fn lead_to_another(
         let far = ts.0.abs_diff(at.0);
         if best.as_ref().is_none_or(|(known, _)| far < *known) && !leads_back(pinned, archives, &row, who)? {
             let url = trawl_url::without_userinfo(&row.item.url);
-            best = Some((far, format!("/web/{}id_/{}", ts.digits14(), header_text(&url))));
+            best = Some((far, address(&ts.digits14(), &url)));
         }
     }
     let (_, path) = best.ok_or_else(|| nothing(url))?;
@@ -233,7 +238,7 @@ fn leads_back(pinned: &Pinned, archives: &Archives, row: &UrlHit, who: &Principa
 fn bare(url: &str) -> Option<String> {
     let url = trawl_url::WebUrl::parse(url).ok()?;
     let (_, rest) = url.as_str().split_once("://")?;
-    Some(rest.strip_prefix("www.").unwrap_or(rest).to_owned())
+    Some(with_slashes(rest.strip_prefix("www.").unwrap_or(rest), ESCAPED))
 }
 
 /// Where a response to a URL redirects to.
@@ -263,7 +268,7 @@ fn hand_out(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
     // A redirect leads to the memento of its target, or clients would leave the archive.
     let target = head.as_ref().filter(|_| status.is_redirection()).and_then(|head| target_of(url, head));
     if let (Some(target), Some(ts)) = (target, ts)
-        && let Ok(value) = HeaderValue::from_str(&format!("/web/{}id_/{}", ts.digits14(), header_text(&target)))
+        && let Ok(value) = HeaderValue::from_str(&address(&ts.digits14(), &target))
     {
         headers.insert(header::LOCATION, value);
     }
@@ -351,8 +356,22 @@ fn redirect(to: &str) -> Answer {
 }
 
 fn path_of(row: &CdxRow) -> String {
-    let stamp = row.item.ts.map(UnixMillis::digits14).unwrap_or_default();
-    format!("/web/{stamp}id_/{}", header_text(&row.item.url))
+    address(&row.item.ts.map(UnixMillis::digits14).unwrap_or_default(), &row.item.url)
+}
+
+/// The address of a raw memento. A backslash in front of the query is a slash to whoever parses the URL; escaped, it would be
+/// another URL.
+fn address(digits: &str, url: &str) -> String {
+    format!("/web/{digits}id_/{}", header_text(&with_slashes(url, &["\\"])))
+}
+
+/// A backslash as clients send it.
+const ESCAPED: &[&str] = &["%5C", "%5c"];
+
+/// A URL with slashes for these texts, in front of its query.
+fn with_slashes(url: &str, texts: &[&str]) -> String {
+    let (path, query) = url.split_at(url.find(['?', '#']).unwrap_or(url.len()));
+    texts.iter().fold(path.to_owned(), |path, text| path.replace(text, "/")) + query
 }
 
 /// A URL as it may stand in a header or between angle brackets.
@@ -438,5 +457,12 @@ mod tests {
         assert_eq!(of(&format!("timemap/link/{url}")), Place::TimeMap(url.clone()));
         assert_eq!(of(&format!("*/{url}")), Place::TimeMap(url));
         assert!(Place::of("20241301id_/http://a.com/").is_err() && Place::of("id_/http://a.com/").is_err());
+    }
+
+    #[test]
+    fn backslashes_are_slashes_in_front_of_the_query() {
+        assert_eq!(address("2024", r"http:\\a.com\b\c?d=\"), "/web/2024id_/http://a.com/b/c?d=%5C");
+        assert_eq!(address("2024", "http://a.com/b%5Cc d"), "/web/2024id_/http://a.com/b%5Cc%20d");
+        assert_eq!(with_slashes("a.com/b%5Cc%5cd?e=%5C", ESCAPED), "a.com/b/c/d?e=%5C");
     }
 }

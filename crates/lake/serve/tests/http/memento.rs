@@ -135,3 +135,25 @@ fn a_redirect_to_a_url_without_captures_does_not_lead_in_circles() {
     assert_eq!(ask("https://c.com/"), (302, to("http://c.com/")));
     assert_eq!(ask("https://d.com/"), (302, to("http://www.d.com/")));
 }
+
+/// Pages link with backslashes, and archives have such URLs as they were found. Clients send them as they are or escaped.
+#[test]
+fn a_url_with_backslashes_is_found() {
+    let fixture = Fixture::new();
+    let file = [r"http://a.com/b\c?d=\e", r"http://a.com\f"].map(|url| response(1, url, "2026-06-24T01:02:03Z", PAGE));
+    fixture.add_file("w", "w.warc", &file.concat(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let at = server.address();
+    for url in [r"http://a.com/b\c?d=\e", "http://a.com/b%5Cc?d=%5Ce", "http://a.com/b%5cc?d=%5ce"] {
+        let gate = get(at, &format!("/timegate/{url}"));
+        assert_eq!(gate.header("location"), Some("/web/20260624010203id_/http://a.com/b/c?d=%5Ce"), "{url}");
+        assert_eq!(get(at, gate.header("location").unwrap()).text(), "page", "{url}");
+        assert_eq!(count(&get(at, &format!("/timemap/link/{url}")).text()), 1, "{url}");
+        let mut reply = get(at, &format!("/web/2026id_/{url}"));
+        if reply.status == 302 {
+            reply = get(at, reply.header("location").unwrap());
+        }
+        assert_eq!((reply.status, reply.text().as_str()), (200, "page"), "{url}");
+    }
+    assert_eq!(get(at, "/web/2026id_/http://a.com/f").text(), "page");
+}

@@ -5,7 +5,7 @@
 mod doubles;
 
 use crate::fixture::{Fixture, connect, get};
-use doubles::GatedStore;
+use doubles::{CountingStore, GatedStore};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -135,4 +135,32 @@ fn a_burst_of_streams_waits_for_its_turn() {
         }
     });
     until("all places are free", || gauge(at, "trawl_streams") == 0);
+}
+
+/// Either way nothing comes in time. An operator looks for a lake that is away elsewhere than for a question that takes long.
+#[test]
+fn a_store_that_hangs_is_not_a_slow_answer() {
+    let fixture = Fixture::new();
+    fixture.add("all", "http://x.com/1\n");
+    let short = Duration::from_millis(500);
+    let config = || Config { timeout: short, stream_timeout: short, ..Config::default() };
+    let export = "/v1/datasets/all/export?format=ndjson";
+    let failure = |at, path: &str| {
+        let reply = get(at, path);
+        (reply.status, reply.json()["error"].as_str().unwrap().to_owned())
+    };
+    let (server, gate) = serve(&fixture, config());
+    gate.shut();
+    for path in [&page(1), export] {
+        assert_eq!(failure(server.address(), path), (504, "timeout".to_owned()), "{path}");
+    }
+    gate.open();
+    let store = Arc::new(CountingStore::new(Arc::new(DirStore::new(fixture.path("lake")))));
+    let server = fixture.serve_from(store.clone() as Arc<dyn Store>, config()).unwrap();
+    let held = store.hold();
+    for path in [&page(1), export, "/readyz"] {
+        assert_eq!(failure(server.address(), path), (503, "lake_unavailable".to_owned()), "{path}");
+    }
+    drop(held);
+    assert_eq!(get(server.address(), &page(1)).status, 200);
 }

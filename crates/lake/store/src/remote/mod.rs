@@ -293,6 +293,10 @@ impl Store for RemoteStore {
         self.0.settings.poll
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn place(&self) -> String {
         self.0.place.clone()
     }

@@ -39,6 +39,9 @@ impl Default for RemoteSettings {
     }
 }
 
+/// What a prefix may be. Others would be spelled in more than one way: by a client, in a signature, in a list.
+const PREFIX: &str = "s3://bucket/prefix with a prefix of letters, digits and . _ - = between single slashes, no part starting with a dot";
+
 /// Whether a place is an address of a remote store rather than a directory.
 pub fn is_remote(place: &str) -> bool {
     ["s3://", "s3a://", "http://", "https://"].iter().any(|scheme| place.starts_with(scheme))
@@ -70,8 +73,11 @@ impl RemoteStore {
             "s3" | "s3a" => {
                 let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
                 let prefix = prefix.trim_matches('/');
-                if bucket.is_empty() || !prefix.is_empty() && crate::check_path(prefix).is_err() {
+                if bucket.is_empty() {
                     return Err(bad(&place));
+                }
+                if !prefix.is_empty() && crate::check_path(prefix).is_err() {
+                    return Err(Error::bad_name(PREFIX, &place));
                 }
                 let mut builder = AmazonS3Builder::new().with_retry(retry).with_client_options(client(&settings, env));
                 for (name, value) in env.iter().filter(|(name, _)| name.starts_with("AWS_")) {

@@ -44,6 +44,8 @@ fn addresses() {
     for bad in ["s3://", "s3:///x", "ftp://host/x", "bucket", "s3://bucket/../x"] {
         assert!(RemoteStore::open(bad, &env, RemoteSettings::default()).is_err(), "{bad}");
     }
+    let odd = RemoteStore::open("s3://bucket/a b", &env, RemoteSettings::default()).unwrap_err().to_string();
+    assert!(odd.contains("letters, digits") && odd.ends_with("found \"s3://bucket/a b\""), "{odd}");
     assert!(is_remote("s3://b/p") && is_remote("https://h") && !is_remote("/a/b") && !is_remote("s3"));
     for address in ["s3://b/p", "S3://b/p", "s3:/b", "gs://b/p", "file:///a"] {
         assert!(is_address(address), "{address}");

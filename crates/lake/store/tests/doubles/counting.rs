@@ -167,6 +167,10 @@ impl Store for CountingStore {
         self.poll_every
     }
 
+    fn is_remote(&self) -> bool {
+        !self.poll_every.is_zero()
+    }
+
     fn place(&self) -> String {
         self.inner.place()
     }

@@ -11,6 +11,7 @@ pub struct GatedStore {
     inner: Arc<dyn Store>,
     /// Which ones, by how their paths begin.
     prefix: &'static str,
+    remote: bool,
     /// Whether it is shut, and how many reads of them have come.
     gate: Mutex<(bool, u64)>,
     changed: Condvar,
@@ -19,7 +20,12 @@ pub struct GatedStore {
 impl GatedStore {
     /// Open, no reads yet; it will hold back reads of objects whose paths begin so.
     pub fn new(inner: Arc<dyn Store>, prefix: &'static str) -> Self {
-        Self { inner, prefix, gate: Mutex::new((false, 0)), changed: Condvar::new() }
+        Self { inner, prefix, remote: false, gate: Mutex::new((false, 0)), changed: Condvar::new() }
+    }
+
+    /// The same, as a store far away.
+    pub fn remote(inner: Arc<dyn Store>, prefix: &'static str) -> Self {
+        Self { remote: true, ..Self::new(inner, prefix) }
     }
 
     /// Holds reads back from now on, and counts them from zero.
@@ -88,6 +94,10 @@ impl Store for GatedStore {
     fn open_local(&self, _path: &str) -> Option<PathBuf> {
         // Nothing is read past the gate.
         None
+    }
+
+    fn is_remote(&self) -> bool {
+        self.remote
     }
 
     fn place(&self) -> String {
