@@ -5,7 +5,7 @@ use crate::rules::Rule;
 use crate::seeds::{SeedIdentity, SeedInput};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use trawl_frontier::{Admission, Answer, LeaseId};
+use trawl_frontier::{Admission, Answer, Forgotten, LeaseId};
 use trawl_model::{ErrorClass, UnixMillis};
 
 /// Counts of a run, over all its restarts.
@@ -156,9 +156,10 @@ impl Counts {
     }
 
     /// URLs that waited to be tried again were given up.
-    pub(crate) fn forgotten(&mut self, urls: u64) {
-        self.failed += urls;
-        self.given_up += urls;
+    pub(crate) fn forgotten(&mut self, Forgotten { answered, unanswered }: Forgotten) {
+        self.fetched += answered;
+        self.failed += unanswered;
+        self.given_up += answered + unanswered;
     }
 
     pub(crate) fn admission(&mut self, admission: Admission) {

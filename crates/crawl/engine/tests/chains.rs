@@ -253,6 +253,20 @@ fn where_a_seed_moves_to_is_wanted_also_by_way_of_a_linked_page() {
     assert!(answers(&out, 200).contains_key("http://b.example/asked-for"), "{:?}", answers(&out, 200));
 }
 
+/// Whatever a page answers is an answer, also if the run does not wait for a better one.
+#[test]
+fn a_page_that_answered_and_is_given_up_counts_as_fetched() {
+    let dir = tempfile::tempdir().unwrap();
+    let addr = serve(any_port(), |path, _| match path {
+        "/robots.txt" => missing(),
+        _ => missing().replace("404 Not Found", "503 Busy"),
+    });
+    let mut config = config(&dir.path().join("out"), addr, vec!["http://a.example/".into()], 0);
+    (config.wait, config.frontier.backoff) = (Duration::ZERO, Duration::from_secs(60));
+    let report = crawl(config);
+    assert_eq!((report.urls.fetched, report.urls.failed, report.counts.given_up), (1, 0, 1), "{report:?}");
+}
+
 /// A spelling that robots.txt closes is not the page: it is found first, and the page is fetched all the same.
 #[test]
 fn a_page_is_fetched_whose_tracked_spellings_are_closed() {

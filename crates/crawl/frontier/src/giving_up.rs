@@ -4,7 +4,24 @@ use crate::error::Result;
 use crate::frontier::Frontier;
 use crate::host::{Host, Placed, Robots};
 use crate::row::{Row, Status};
+use std::ops::AddAssign;
 use trawl_model::{ErrorClass, UnixMillis};
+
+/// URLs that waited to be tried again when they were given up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Those that had a response, whatever its status.
+    pub answered: u64,
+    /// Those that had none.
+    pub unanswered: u64,
+}
+
+impl AddAssign for Forgotten {
+    fn add_assign(&mut self, more: Self) {
+        self.answered += more.answered;
+        self.unanswered += more.unanswered;
+    }
+}
 
 impl Host {
     /// It is asked again, and so are those of its origins that were given up. What only rests goes on resting.
@@ -31,11 +48,11 @@ impl Frontier {
 
     /// Ends the wait for all that is in backoff: such origins and hosts are asked no more and their URLs refused by
     /// [`Frontier::lease`]; URLs that had an answer and only waited to be tried again are given up, and counted here.
-    pub fn give_up(&mut self, now: UnixMillis, why: &str) -> Result<u64> {
+    pub fn give_up(&mut self, now: UnixMillis, why: &str) -> Result<Forgotten> {
         let now = self.clock.tick(now);
         let hosts = &self.hosts;
         let live = |at, id: u32| matches!(hosts[id as usize].placed, Placed::Waiting(t, _) if t == at);
-        let mut forgotten = 0;
+        let mut forgotten = Forgotten::default();
         for id in self.waiting.hosts(live) {
             let host = &mut self.hosts[id as usize];
             if host.is_in_backoff() {
@@ -77,7 +94,7 @@ impl Frontier {
     }
 
     /// Gives up the rows in a window that had an answer and wait to be tried again.
-    fn forget_answered(&mut self, id: u32) -> u64 {
+    fn forget_answered(&mut self, id: u32) -> Forgotten {
         let window = &mut self.hosts[id as usize].window;
         let mut rows = Vec::new();
         window.later.retain(|row| {
@@ -93,15 +110,17 @@ impl Frontier {
         self.forget_rows(id, rows)
     }
 
-    fn forget_later(&mut self, id: u32) -> u64 {
+    fn forget_later(&mut self, id: u32) -> Forgotten {
         let rows = std::mem::take(&mut self.hosts[id as usize].window.later);
         self.forget_rows(id, rows)
     }
 
     /// Gives up rows that were taken out of their window.
-    fn forget_rows(&mut self, id: u32, rows: Vec<Row>) -> u64 {
-        let forgotten = rows.len() as u64;
+    fn forget_rows(&mut self, id: u32, rows: Vec<Row>) -> Forgotten {
+        let mut forgotten = Forgotten::default();
         for mut row in rows {
+            let answered = u64::from(row.http_status != 0);
+            forgotten += Forgotten { answered, unanswered: 1 - answered };
             self.window_bytes -= row.memory();
             self.hosts[id as usize].waiting -= 1;
             self.totals.waiting -= 1;
@@ -112,8 +131,8 @@ impl Frontier {
     }
 
     /// Gives up the rows of a host that wait to be tried again.
-    fn forget(&mut self, id: u32, now: i64) -> Result<u64> {
-        let mut forgotten = 0;
+    fn forget(&mut self, id: u32, now: i64) -> Result<Forgotten> {
+        let mut forgotten = Forgotten::default();
         loop {
             forgotten += self.forget_later(id);
             let host = &self.hosts[id as usize];

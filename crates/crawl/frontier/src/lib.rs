@@ -66,6 +66,7 @@ pub use config::{Config, Durability, RobotsPolicy};
 pub use control::HostReport;
 pub use error::{Error, Result};
 pub use frontier::Frontier;
+pub use giving_up::Forgotten;
 pub use identity::{Identity, QueueBy, UrlId};
 pub use policy::priority::bucket_of;
 pub use recrawl::Recrawl;

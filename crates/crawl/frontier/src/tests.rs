@@ -773,7 +773,8 @@ fn a_run_waits_only_so_long_for_what_is_in_backoff() {
         done(&mut f, 0, l, answer);
     }
     assert!(f.only_backoff(), "one host is away, one page to be tried again");
-    assert_eq!(f.give_up(UnixMillis(5), "waited 5 s").unwrap(), 1, "the page of the host that answers");
+    let forgotten = f.give_up(UnixMillis(5), "waited 5 s").unwrap();
+    assert_eq!(forgotten, Forgotten { answered: 1, unanswered: 0 }, "the page of the host that answers");
     assert_eq!(refuse_all(&mut f, 5), 2);
     assert_eq!(f.step(UnixMillis(5)), Step::Empty);
 }

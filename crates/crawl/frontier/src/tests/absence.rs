@@ -244,7 +244,7 @@ fn what_a_host_answered_is_not_hidden_by_giving_it_up() {
     done(&mut f, 0, &first, status(503));
     assert!(f.only_backoff());
     // Its own 503 is the last that is recorded of it; the pages that nobody asked for are refused with their host.
-    assert_eq!(f.give_up(UnixMillis(5), "waited 5 s").unwrap(), 1);
+    assert_eq!(f.give_up(UnixMillis(5), "waited 5 s").unwrap(), Forgotten { answered: 1, unanswered: 0 });
     assert_eq!(refuse_all(&mut f, 5), 2);
     assert_eq!((f.step(UnixMillis(5)), f.pending()), (Step::Empty, 0));
 }
