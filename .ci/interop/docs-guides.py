@@ -9,6 +9,7 @@ codes are compared.
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -69,6 +70,8 @@ def wait_for(port):
 def run(page, port, tools):
     directory = pathlib.Path(page.stem)
     directory.mkdir()
+    if page.stem == "nutch":
+        shutil.copytree(DOCS.parent / "crates/formats/nutch/tests/fixtures/crawl-e2e/crawldb", directory / "crawldb")
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
     shell = subprocess.Popen(
         ["bash"], cwd=directory, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True

@@ -4,7 +4,7 @@ use crate::commands;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
-use std::num::{IntErrorKind, ParseIntError};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 const LONG_ABOUT: &str = "\
 Trawl turns the web into a lake that you can query.
@@ -197,6 +197,9 @@ fn expected_number(source: &(dyn std::error::Error + 'static)) -> Option<String>
     if let Some(error) = source.downcast_ref::<ParseIntError>() {
         let is_large = *error.kind() == IntErrorKind::PosOverflow;
         return Some(if is_large { "a smaller whole number".to_owned() } else { any });
+    }
+    if source.is::<ParseFloatError>() {
+        return Some("a number".to_owned());
     }
     let text = source.to_string();
     let (found, range) = text.split_once(" is not in ")?;

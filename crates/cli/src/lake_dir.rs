@@ -46,10 +46,7 @@ pub fn cached_store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
     if address(dir).is_none() {
         return Ok(remote);
     }
-    let limit = match std::env::var("TRAWL_CACHE_SIZE") {
-        Ok(text) => crate::units::bytes(&text).map_err(|error| anyhow::anyhow!("TRAWL_CACHE_SIZE: {error}"))?,
-        Err(_) => CACHE_BYTES,
-    };
+    let limit = variable("TRAWL_CACHE_SIZE", crate::units::bytes)?.unwrap_or(CACHE_BYTES);
     if limit == 0 {
         return Ok(remote);
     }
@@ -63,12 +60,29 @@ pub fn cached_store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
     Ok(Arc::new(CachedStore::new(remote, Arc::new(cache))))
 }
 
+/// The value of a variable that concerns lakes in buckets, if it is set.
+fn variable<T>(name: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<Option<T>> {
+    let wrong = |error: &dyn std::fmt::Display| anyhow::anyhow!("environment variable {name}: {error}");
+    match std::env::var(name) {
+        Ok(text) => parse(&text).map(Some).map_err(|error| wrong(&error)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(error) => Err(wrong(&error)),
+    }
+}
+
+/// Refuses wrong values of these variables, also where no lake is in a bucket: as with any setting, a slip must not go unnoticed.
+pub fn check_variables() -> anyhow::Result<()> {
+    variable("TRAWL_CACHE_SIZE", crate::units::bytes)?;
+    variable("TRAWL_POLL", crate::units::duration)?;
+    Ok(())
+}
+
 /// A store behind an address, with the settings that S3 programs find in the environment.
 pub fn remote(address: &str) -> anyhow::Result<RemoteStore> {
     let env: Vec<_> = std::env::vars().collect();
     let mut settings = RemoteSettings { retries: retries()?, ..RemoteSettings::default() };
-    if let Ok(text) = std::env::var("TRAWL_POLL") {
-        settings.poll = crate::units::duration(&text).map_err(|error| anyhow::anyhow!("TRAWL_POLL: {error}"))?;
+    if let Some(poll) = variable("TRAWL_POLL", crate::units::duration)? {
+        settings.poll = poll;
     }
     let store = RemoteStore::open(address, &env, settings)?;
     OPENED.lock().unwrap_or_else(PoisonError::into_inner).push(store.clone());

@@ -91,7 +91,7 @@ fn refuse_unknown(command: &Command) -> anyhow::Result<()> {
             bail!("environment variable {name}: there is no setting by that name; see `trawl settings`");
         }
     }
-    Ok(())
+    crate::lake_dir::check_variables()
 }
 
 /// Whether an argument can be set from outside: a flag with a long name that is not an action like `--help`.

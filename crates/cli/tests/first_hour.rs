@@ -272,6 +272,11 @@ fn settings_that_set_nothing_are_refused() {
         assert_eq!(wrong.status.code(), Some(2));
         assert!(stderr(&wrong).contains("(set by an environment variable or by trawl.toml)"), "{}", stderr(&wrong));
     }
+    for (name, value) in [("TRAWL_POLL", "soon"), ("TRAWL_CACHE_SIZE", "much")] {
+        let wrong = trawl(dir.path()).env(name, value).args(["url", "http://a.example/"]).output().unwrap();
+        assert_eq!(wrong.status.code(), Some(2));
+        assert!(stderr(&wrong).contains(&format!("environment variable {name}: expected a")), "{}", stderr(&wrong));
+    }
     for known in ["TRAWL_LAKE", "TRAWL_CACHE_SIZE", "TRAWL_TEST_X"] {
         let fine = trawl(dir.path()).env(known, "1").args(["url", "http://a.example/"]).output().unwrap();
         assert_eq!(fine.status.code(), Some(0), "{known}: {}", stderr(&fine));

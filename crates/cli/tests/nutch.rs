@@ -89,6 +89,8 @@ fn readdb() {
         lines
     };
     assert_eq!(sorted(&top), sorted(&expected("readdb-topN/part-r-00000")));
+    let wrong = nutch(&["readdb", "crawldb", "-topN", "many"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("-topN: expected a whole number, found \"many\""));
     let url: serde_json::Value =
         serde_json::from_str(&stdout(&["readdb", "crawldb", "-url", "http://host0.example/", "--json"], 0)).unwrap();
     assert_eq!(url["datum"]["status_name"], "db_fetched");

@@ -59,7 +59,7 @@ pub enum Error {
         known: String,
     },
     /// Something that holds no captures.
-    #[error("{}: expected captures, found something else", .path.display())]
+    #[error("{}: expected captures, found a file that holds none", .path.display())]
     NoCaptures {
         /// Which file.
         path: PathBuf,

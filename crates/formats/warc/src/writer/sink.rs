@@ -89,7 +89,7 @@ impl WarcSink {
         };
         let names = FileNames::new(prefix, run, None, compression)?;
         if roll_bytes < MIN_ROLL_BYTES {
-            let reason = format!("expected files of at least {MIN_ROLL_BYTES} bytes, found {roll_bytes}");
+            let reason = format!("--warc-size: expected at least {MIN_ROLL_BYTES} bytes, found {roll_bytes}");
             return Err(Error::Refused { file: names.name(0), reason });
         }
         let preparer = Arc::new(EventPreparer::new(creation, compression, dir));
