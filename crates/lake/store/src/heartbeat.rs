@@ -20,7 +20,7 @@ pub struct Heartbeat {
     pub act: String,
     /// Last sign of life.
     pub beat: UnixMillis,
-    /// Paths it is about to publish begin with one of these.
+    /// Paths that it is about to publish, or that its commit will name, begin with one of these.
     pub prefixes: Vec<String>,
 }
 
@@ -104,10 +104,23 @@ impl<'a> AtWork<'a> {
         act: &str,
         dir: String,
     ) -> Result<Self> {
+        Self::start_reading(lake, clock, writer, act, dir, &[])
+    }
+
+    /// The same of a writer whose commit will also name what lies below the directories `reads`: others may replace it meanwhile,
+    /// and a collector must not take it.
+    pub fn start_reading(
+        lake: &'a Lake,
+        clock: &'a dyn Fn() -> UnixMillis,
+        writer: &str,
+        act: &str,
+        dir: String,
+        reads: &[String],
+    ) -> Result<Self> {
         // What a writer of a dataset could not take lies beside its commits, not beside its rows.
         let records = layout::dataset_of(&format!("{dir}/")).map(layout::records_dir);
         let dirs: Vec<String> = [Some(dir), records].into_iter().flatten().collect();
-        let prefixes = dirs.iter().map(|dir| format!("{dir}/")).collect();
+        let prefixes = dirs.iter().chain(reads).map(|dir| format!("{dir}/")).collect();
         let pulse = Pulse::start(lake, clock, writer, act, prefixes)?;
         Ok(Self { pulse, dirs, fate: Cell::new(Fate::NotMade) })
     }
