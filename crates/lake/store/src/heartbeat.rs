@@ -176,7 +176,9 @@ impl Lake {
     /// All writers that have not ended, dead ones included.
     pub fn heartbeats(&self) -> Result<Vec<Heartbeat>> {
         let mut out = Vec::new();
-        for listed in self.store().list(layout::HEARTBEATS)? {
+        let listed = self.store().list(layout::HEARTBEATS)?.into_iter();
+        // A note that somebody left there is not a writer.
+        for listed in listed.filter(|listed| layout::is_ours(&listed.path)) {
             let bytes = match self.store().get(&listed.path, MAX_HEARTBEAT_BYTES) {
                 Err(e) if e.is_not_found() => continue, // ended meanwhile
                 got => got?,
