@@ -16,7 +16,7 @@ const BEAT_EVERY_MS: i64 = 20_000;
 pub struct Heartbeat {
     /// The writer: unique for each run, and a name by [`crate::check_name`].
     pub writer: String,
-    /// What it is doing, for people: `ingest`, `publish`, `compact`.
+    /// What it is doing: `ingest`, `publish`, `compact`. A collector asks it of copies and publishers, which commit to no dataset.
     pub act: String,
     /// Last sign of life.
     pub beat: UnixMillis,
