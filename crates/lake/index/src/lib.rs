@@ -85,7 +85,7 @@ pub use files::FileEntry;
 pub use merge::{DistinctUrls, MergeInput, merge_segments};
 pub use meta::{DatasetMeta, FileMeta, PieceMeta, SegmentMeta};
 pub use piece::{Built, Share, build_share, publish_built};
-pub use publish::{Published, publish, publish_datasets, rebuild};
+pub use publish::{PUBLISH, Published, publish, publish_datasets, rebuild};
 pub use scratch::Scratch;
 pub use segment::{OpenOptions, Segment, Slot};
 pub use split::{PIECE_ROWS, build_segment};

@@ -107,7 +107,8 @@ pub fn publish_built(
             lake.renew_commit_copy(*dataset_id, *sequence)?;
         }
         let reference = segment.as_ref().map(|meta| meta.to_ref(0)).transpose()?;
-        let committed = lake.commit(now(), writer, |manifest| Ok(plan.apply(manifest, now(), reference.clone())))?;
+        let committed =
+            lake.commit(now(), writer, |manifest| plan.apply_if_there(lake, manifest, now, reference.clone()))?;
         if let Some(version) = committed.value {
             published.version = Some(version);
             published.segment = segment;

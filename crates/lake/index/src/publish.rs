@@ -10,6 +10,12 @@ use trawl_model::UnixMillis;
 use trawl_store::manifest::SuffixListRef;
 use trawl_store::{AtWork, CommitMode, Lake, Manifest, Progress, SegmentRef, layout};
 
+/// What the heartbeats of publishers say that they do. Their commits are those of the lake, not of its datasets.
+pub const PUBLISH: &str = "publish";
+
+/// Datasets that a heartbeat names at most; of more, it names the directory of all.
+const MAX_NAMED: usize = 1000;
+
 /// Rounds a publisher or a compaction goes when others change what it rests on.
 const MAX_ATTEMPTS: u32 = 10;
 
@@ -159,7 +165,7 @@ fn version(
         if plan.is_empty() && (list.is_none() || list == manifest.suffix_list.as_ref()) {
             return Ok(Some(published));
         }
-        let at_work = AtWork::start(lake, now, writer, "publish", layout::segment_dir(id)?)?;
+        let at_work = AtWork::start_reading(lake, now, writer, PUBLISH, layout::segment_dir(id)?, &plan.reads())?;
         for (dataset_id, sequence) in &plan.commits {
             lake.renew_commit_copy(*dataset_id, *sequence)?;
         }
@@ -178,11 +184,12 @@ fn version(
         }
         let reference = published.segment.as_ref().map(|meta| meta.to_ref(0)).transpose()?;
         published.version = at_work.commit(|| {
-            let commit = lake.commit(now(), writer, |manifest| Ok(plan.apply(manifest, now(), reference.clone())));
+            let commit =
+                lake.commit(now(), writer, |manifest| plan.apply_if_there(lake, manifest, now, reference.clone()));
             Ok(commit?.value)
         })?;
         published.commits = plan.commits;
-        // If not, somebody else published one of our datasets meanwhile: start from what is there now.
+        // If not, somebody else published one of our datasets meanwhile, or replaced it: start from what is there now.
         Ok(published.version.is_some().then_some(published))
     })
 }
@@ -296,8 +303,46 @@ impl Plan {
         self.base.is_empty()
     }
 
+    /// Directories of the datasets whose files the version will name.
+    fn reads(&self) -> Vec<String> {
+        if self.commits.len() > MAX_NAMED {
+            return [layout::URLS, layout::DATASETS].map(str::to_owned).into();
+        }
+        self.commits.keys().flat_map(|id| [layout::dataset_dir(*id), layout::records_dir(*id)]).collect()
+    }
+
+    /// As [`Plan::apply`]; `None` also if files are gone that were replaced meanwhile: by a collector that looked for writers at work
+    /// before this one began.
+    pub fn apply_if_there(
+        &self,
+        lake: &Lake,
+        manifest: &mut Manifest,
+        now: &dyn Fn() -> UnixMillis,
+        segment: Option<SegmentRef>,
+    ) -> trawl_store::Result<Option<String>> {
+        Ok(if self.is_there(lake)? { self.apply(manifest, now(), segment) } else { None })
+    }
+
+    /// Whether the files of commits that no version serves yet are there: those that were replaced meanwhile may be gone.
+    fn is_there(&self, lake: &Lake) -> trawl_store::Result<bool> {
+        for (id, sequence) in self.commits.iter().filter(|(id, sequence)| self.base.get(*id) != Some(*sequence)) {
+            let newest = match lake.dataset_newest(*id) {
+                Err(trawl_store::Error::Corrupt { .. } | trawl_store::Error::Lost { .. }) => return Ok(false),
+                newest => newest?,
+            };
+            let Some(newest) = newest.filter(|newest| newest.sequence != *sequence) else { continue };
+            let live: BTreeSet<&str> = newest.files.iter().map(|file| file.path.as_str()).collect();
+            for source in self.files.iter().filter(|source| source.dataset_id == *id) {
+                if !live.contains(source.file.path.as_str()) && !lake.store().exists(&source.file.path)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Makes the new version; `None` if the plan no longer fits.
-    pub fn apply(&self, manifest: &mut Manifest, now: UnixMillis, segment: Option<SegmentRef>) -> Option<String> {
+    fn apply(&self, manifest: &mut Manifest, now: UnixMillis, segment: Option<SegmentRef>) -> Option<String> {
         let fits = self.base.iter().all(|(id, live)| {
             manifest.live_commit(*id) == *live
                 && manifest.dataset(*id).is_some_and(|d| d.dropped == self.dropped.contains(id))

@@ -13,6 +13,7 @@
 
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use trawl_index::PUBLISH;
 use trawl_model::UnixMillis;
 use trawl_store::{
     Cancel, CommitMode, DatasetCommit, DenyRecord, Error, Heartbeat, Lake, Listed, MAX_STATE_BYTES, Manifest, Result,
@@ -97,14 +98,18 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
         objects.into_iter().partition(|object| layout::is_ours(&object.path));
     report.foreign = foreign.into_iter().map(|object| object.path).collect();
 
+    let known = Known {
+        writers: living.iter().chain(&dead).map(|beat| beat.writer.clone()).collect(),
+        versions: lake.current()?.versions.iter().map(|version| version.version.clone()).collect(),
+    };
     let manifest = if settings.dry_run {
         let mut manifest = (*lake.current()?).clone();
         report.versions = gc.drop_versions(&mut manifest);
         manifest
     } else {
         report.leftovers = store.sweep()?;
-        let keep = gc.kept(&*lake.current()?, &datasets)?;
-        let writers: Vec<_> = living.iter().chain(&dead).cloned().collect();
+        let (keep, begun) = gc.kept_now(&*lake.current()?, &datasets, &known)?;
+        let writers: Vec<_> = living.iter().chain(&dead).chain(&begun).cloned().collect();
         gc.delete(&mut objects, &keep, &writers, &mut report)?;
         let committed = lake.commit(now, &settings.writer, |manifest| {
             revoke(&mut manifest.revoked, &dead);
@@ -130,8 +135,9 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
             Err(error) => report.damaged.push(error.to_string()),
         }
     }
-    let keep = gc.kept(&manifest, &datasets)?;
-    gc.delete(&mut objects, &keep, &living, &mut report)?;
+    let (keep, begun) = gc.kept_now(&manifest, &datasets, &known)?;
+    let writers: Vec<_> = living.iter().chain(&begun).cloned().collect();
+    gc.delete(&mut objects, &keep, &writers, &mut report)?;
     if !settings.dry_run {
         for beat in dead {
             lake.end_beat(&beat.writer)?;
@@ -158,6 +164,12 @@ fn revoke(revoked: &mut Vec<String>, dead: &[Heartbeat]) {
     }
     let excess = revoked.len().saturating_sub(MAX_REVOKED);
     revoked.drain(..excess);
+}
+
+/// Who was at work when a collection began, and what was published.
+struct Known {
+    writers: BTreeSet<String>,
+    versions: BTreeSet<String>,
 }
 
 /// A collection at work.
@@ -224,9 +236,9 @@ impl Gc<'_> {
     /// Names the dead in a dataset they may have been writing to, and tells it of a drop that only the manifest knows.
     fn give_up(&self, dataset: u32, dropped: bool, dead: &[Heartbeat]) -> Result<()> {
         let dir = format!("{}/", layout::dataset_dir(dataset));
-        // A copy names all datasets and commits to none: only the manifest has to refuse it.
+        // A copy names all datasets, a publisher those that it reads. They commit to none: only the manifest has to refuse them.
         let here = |beat: &&Heartbeat| {
-            beat.act != crate::copy::ACT
+            ![crate::copy::ACT, PUBLISH].contains(&beat.act.as_str())
                 && beat.prefixes.iter().any(|p| p.starts_with(&dir) || dir.starts_with(p.as_str()))
         };
         let dead: Vec<_> = dead.iter().filter(here).cloned().collect();
@@ -241,6 +253,27 @@ impl Gc<'_> {
             Ok(untold || commit.revoked.len() != before)
         })?;
         Ok(())
+    }
+
+    /// What is kept, and the writers that began since. A publisher may have read a commit just before another replaced it: it is
+    /// seen at work, or its version is there.
+    fn kept_now(&self, manifest: &Manifest, datasets: &BTreeSet<u32>, known: &Known) -> Result<(Keep, Vec<Heartbeat>)> {
+        let mut keep = self.kept(manifest, datasets)?;
+        let begun = self.lake.heartbeats()?.into_iter().filter(|beat| !known.writers.contains(&beat.writer)).collect();
+        let now = self.lake.current()?;
+        let is_new = |version: &&Version| !known.versions.contains(&version.version);
+        let new: Vec<_> = now.versions.iter().filter(is_new).cloned().collect();
+        let mut pinned = BTreeMap::new();
+        pin(&new, &mut keep, &mut pinned)?;
+        for (dataset, numbers) in pinned {
+            for number in numbers {
+                if let Some(commit) = self.lake.dataset_commit(dataset, number)? {
+                    keep.paths.insert(layout::numbered(&layout::commits_dir(dataset), number));
+                    keep.paths.extend(commit.files.into_iter().map(|file| file.path));
+                }
+            }
+        }
+        Ok((keep, begun))
     }
 
     fn kept(&self, manifest: &Manifest, datasets: &BTreeSet<u32>) -> Result<Keep> {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use trawl_index::PUBLISH;
 use trawl_io::fault::{FaultFs, Loss, Stepped};
 use trawl_io::{Fs, Op};
 use trawl_maintain::{GcReport, GcSettings, collect};
@@ -201,6 +202,22 @@ fn the_living_are_spared_and_the_dead_are_given_up() {
     assert!(matches!(woken, Err(Error::Revoked { .. })));
     assert!(matches!(lake.commit(day(11), "builder", |_| Ok(())), Err(Error::Revoked { .. })));
     assert_eq!(lake.dataset_newest(1).unwrap().unwrap().files.len(), 1);
+}
+
+/// The commit that it makes a version of may be replaced before it is done.
+#[test]
+fn what_a_publisher_reads_stays() {
+    let (store, lake) = new_lake();
+    ingest(&lake, "w1", day(0), false);
+    let newest = ingest(&lake, "w2", day(0), true);
+    lake.beat(&Heartbeat { act: PUBLISH.into(), ..beat("publisher", day(9), "urls/dataset_id=1/") }).unwrap();
+    collect(&lake, day(9), &settings(1)).unwrap();
+    assert!(store.exists(&part("w1")).unwrap());
+    // Dead, it is refused by the lake alone: it commits to no dataset.
+    collect(&lake, day(11), &settings(1)).unwrap();
+    assert!(!store.exists(&part("w1")).unwrap());
+    assert!(matches!(lake.commit(day(11), "publisher", |_| Ok(())), Err(Error::Revoked { .. })));
+    assert_eq!(lake.dataset_newest(1).unwrap().unwrap().sequence, newest);
 }
 
 #[test]

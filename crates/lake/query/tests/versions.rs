@@ -4,11 +4,14 @@ mod common;
 #[path = "../../store/tests/doubles/mod.rs"]
 mod doubles;
 
-use common::{Dice, Fixture, hosts, records};
+use common::{Dice, Fixture, VecSource, hosts, records};
 use doubles::GatedStore;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
-use trawl_ingest::Mode;
+use trawl_ingest::source::Source;
+use trawl_ingest::{IngestSettings, Mode, ingest};
+use trawl_maintain::{GcSettings, collect};
 use trawl_model::{UnixMillis, UrlRecord};
 use trawl_query::{Filter, Lake, Options, Page, Pinned, Principal};
 use trawl_store::{DatasetInfo, Store};
@@ -239,6 +242,44 @@ fn publishers_race_and_nothing_is_doubled() {
     assert_eq!(found, ids.iter().map(|id| (*id, u64::from(100 + id))).collect::<Vec<_>>());
     assert_eq!(pinned.stats().unwrap().segments, 1);
     assert!(fixture.lake.heartbeats().unwrap().is_empty());
+}
+
+/// Rows are replaced while they are indexed, and the collector comes, which knows of the publisher or read the heartbeats just before:
+/// the version that is published names no file that is gone.
+#[test]
+fn what_is_replaced_while_it_is_indexed_can_be_read() {
+    for is_known in [true, false] {
+        let fixture = Fixture::new();
+        let id = fixture.register(DatasetInfo::named("d"));
+        let take = |count: u32, mode: Mode| {
+            let mut settings = IngestSettings::new(fixture.writer(), fixture.dir.path().join("tmp"));
+            (settings.memory_bytes, settings.mode, settings.prefix_digits) = (32 << 20, mode, fixture.split);
+            let source = [Source::new(VecSource { name: format!("{count}"), records: urls("x.com", count) })];
+            let long_ago = || UnixMillis(1_600_000_000_000);
+            ingest(&fixture.lake, id, &source, &settings, &long_ago, &|_| ()).unwrap();
+        };
+        take(3, Mode::Append);
+        let done = Cell::new(false);
+        let is_segment = |path: &str| path.ends_with("/segment.json") && path.matches('/').count() == 2;
+        let now = || {
+            if !done.get() && fixture.store.list("index").unwrap().iter().any(|object| is_segment(&object.path)) {
+                done.set(true);
+                take(5, Mode::Replace);
+                for beat in fixture.lake.heartbeats().unwrap().iter().filter(|_| !is_known) {
+                    fixture.lake.end_beat(&beat.writer).unwrap();
+                }
+                let settings =
+                    GcSettings { keep_versions: 1, keep_states: 1, grace_ms: 60_000, ..GcSettings::new("gc") };
+                collect(&fixture.lake, fixture.now(), &settings).unwrap();
+            }
+            fixture.now()
+        };
+        trawl_index::publish(&fixture.lake, &now, &fixture.writer(), &fixture.build_options(), &|_| ()).unwrap();
+        assert!(done.get());
+        let pinned = Lake::open(fixture.store.clone(), Options::default()).unwrap().pin().unwrap();
+        let rows = pinned.urls("x.com", id, &Page::at(0, 100), &Filter::default(), &Principal::anyone()).unwrap();
+        assert_eq!(rows.items.len(), if is_known { 3 } else { 5 });
+    }
 }
 
 #[test]

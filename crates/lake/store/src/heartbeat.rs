@@ -16,11 +16,11 @@ const BEAT_EVERY_MS: i64 = 20_000;
 pub struct Heartbeat {
     /// The writer: unique for each run, and a name by [`crate::check_name`].
     pub writer: String,
-    /// What it is doing, for people: `ingest`, `publish`, `compact`.
+    /// What it is doing: `ingest`, `publish`, `compact`. A collector asks it of copies and publishers, which commit to no dataset.
     pub act: String,
     /// Last sign of life.
     pub beat: UnixMillis,
-    /// Paths it is about to publish begin with one of these.
+    /// Paths that it is about to publish, or that its commit will name, begin with one of these.
     pub prefixes: Vec<String>,
 }
 
@@ -104,10 +104,23 @@ impl<'a> AtWork<'a> {
         act: &str,
         dir: String,
     ) -> Result<Self> {
+        Self::start_reading(lake, clock, writer, act, dir, &[])
+    }
+
+    /// The same of a writer whose commit will also name what lies below the directories `reads`: others may replace it meanwhile,
+    /// and a collector must not take it.
+    pub fn start_reading(
+        lake: &'a Lake,
+        clock: &'a dyn Fn() -> UnixMillis,
+        writer: &str,
+        act: &str,
+        dir: String,
+        reads: &[String],
+    ) -> Result<Self> {
         // What a writer of a dataset could not take lies beside its commits, not beside its rows.
         let records = layout::dataset_of(&format!("{dir}/")).map(layout::records_dir);
         let dirs: Vec<String> = [Some(dir), records].into_iter().flatten().collect();
-        let prefixes = dirs.iter().map(|dir| format!("{dir}/")).collect();
+        let prefixes = dirs.iter().chain(reads).map(|dir| format!("{dir}/")).collect();
         let pulse = Pulse::start(lake, clock, writer, act, prefixes)?;
         Ok(Self { pulse, dirs, fate: Cell::new(Fate::NotMade) })
     }
@@ -163,7 +176,9 @@ impl Lake {
     /// All writers that have not ended, dead ones included.
     pub fn heartbeats(&self) -> Result<Vec<Heartbeat>> {
         let mut out = Vec::new();
-        for listed in self.store().list(layout::HEARTBEATS)? {
+        let listed = self.store().list(layout::HEARTBEATS)?.into_iter();
+        // A note that somebody left there is not a writer.
+        for listed in listed.filter(|listed| layout::is_ours(&listed.path)) {
             let bytes = match self.store().get(&listed.path, MAX_HEARTBEAT_BYTES) {
                 Err(e) if e.is_not_found() => continue, // ended meanwhile
                 got => got?,

@@ -264,6 +264,8 @@ fn heartbeats_come_and_go() {
     lake.end_beat("w1").unwrap();
     assert_eq!(lake.heartbeats().unwrap(), [beat("w2", 3)]);
     assert!(lake.beat(&beat("../w", 1)).is_err());
+    store.put("index/heartbeats/notes.txt", b"a person's").unwrap();
+    assert_eq!(lake.heartbeats().unwrap(), [beat("w2", 3)]);
     store.put("index/heartbeats/w3.json", b"{").unwrap();
     assert!(lake.heartbeats().is_err());
 }

@@ -20,7 +20,7 @@ use trawl_meguri::merge::extensions_of;
 use trawl_meguri::schema::{Extension, Table};
 use trawl_meguri::seed::{SeedOptions, Seeded, Seeder, grouping_of, hour_of};
 use trawl_meguri::{Identity, MeguriFile, WriterOptions, Written};
-use trawl_model::{DoorError, SourceIdentity, UrlRecord, UrlSource};
+use trawl_model::{Aside, DoorError, SourceIdentity, UrlRecord, UrlSource};
 use trawl_url::SuffixList;
 use trawl_url::key::HostGroup;
 
@@ -275,9 +275,13 @@ impl Reading<'_> {
                 }
                 Source::Other { urls, has_states } => {
                     let mut asides: BTreeMap<String, u64> = BTreeMap::new();
-                    let mut aside = |_, kind: &str| match asides.get_mut(kind) {
-                        Some(count) => *count += 1,
-                        None => drop(asides.insert(kind.to_owned(), 1)),
+                    let mut aside = |_: u64, what: Aside<'_>| {
+                        // A record that is odd is taken all the same.
+                        let Aside::Record(kind) = what else { return };
+                        match asides.get_mut(kind) {
+                            Some(count) => *count += 1,
+                            None => drop(asides.insert(kind.to_owned(), 1)),
+                        }
                     };
                     for split in urls.splits(u64::MAX)? {
                         urls.read_all(split, &mut |_, item| each(*has_states, item), &mut aside)?;

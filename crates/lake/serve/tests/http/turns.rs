@@ -144,23 +144,23 @@ fn a_store_that_hangs_is_not_a_slow_answer() {
     fixture.add("all", "http://x.com/1\n");
     let short = Duration::from_millis(500);
     let config = || Config { timeout: short, stream_timeout: short, ..Config::default() };
-    let export = "/v1/datasets/all/export?format=ndjson";
+    let (urls, export) = (page(1), "/v1/datasets/all/export?format=ndjson");
     let failure = |at, path: &str| {
         let reply = get(at, path);
         (reply.status, reply.json()["error"].as_str().unwrap().to_owned())
     };
     let (server, gate) = serve(&fixture, config());
     gate.shut();
-    for path in [&page(1), export] {
+    for path in [urls.as_str(), export] {
         assert_eq!(failure(server.address(), path), (504, "timeout".to_owned()), "{path}");
     }
     gate.open();
     let store = Arc::new(CountingStore::new(Arc::new(DirStore::new(fixture.path("lake")))));
     let server = fixture.serve_from(store.clone() as Arc<dyn Store>, config()).unwrap();
     let held = store.hold();
-    for path in [&page(1), export, "/readyz"] {
+    for path in [urls.as_str(), export, "/readyz"] {
         assert_eq!(failure(server.address(), path), (503, "lake_unavailable".to_owned()), "{path}");
     }
     drop(held);
-    assert_eq!(get(server.address(), &page(1)).status, 200);
+    assert_eq!(get(server.address(), &urls).status, 200);
 }

@@ -40,7 +40,8 @@ impl Default for RemoteSettings {
 }
 
 /// What a prefix may be. Others would be spelled in more than one way: by a client, in a signature, in a list.
-const PREFIX: &str = "s3://bucket/prefix with a prefix of letters, digits and . _ - = between single slashes, no part starting with a dot";
+const PREFIX: &str = "s3://bucket/prefix with a prefix of letters, digits and . _ - = between single slashes, no part starting \
+                      with a dot";
 
 /// Whether a place is an address of a remote store rather than a directory.
 pub fn is_remote(place: &str) -> bool {
