@@ -12,7 +12,7 @@ use trawl_ingest::source::{self, Format};
 use trawl_io::Fs;
 use trawl_io::fault::FaultFs;
 use trawl_lists::Format as List;
-use trawl_model::{Split, UrlSource};
+use trawl_model::{Aside, Split, UrlSource};
 
 /// Items, whether records or not, and what was told aside.
 fn told(name: &str, bytes: &[u8], format: Option<Format>) -> Result<(u64, u64), String> {
@@ -28,7 +28,7 @@ fn told(name: &str, bytes: &[u8], format: Option<Format>) -> Result<(u64, u64), 
                 items += 1;
                 Ok(())
             },
-            &mut |_, _| asides += 1,
+            &mut |_, what| asides += u64::from(matches!(what, Aside::Record(_))),
         );
         read.map_err(|e| e.to_string())?;
     }

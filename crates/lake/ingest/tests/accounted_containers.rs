@@ -13,7 +13,7 @@ use trawl_archive::{Creation, Registry, Target, convert};
 use trawl_ingest::source::{self, Format};
 use trawl_io::fault::FaultFs;
 use trawl_io::{Fs, Mode};
-use trawl_model::{Clock, IdSource, Split, UnixMillis, UrlSource};
+use trawl_model::{Aside, Clock, IdSource, Split, UnixMillis, UrlSource};
 
 #[derive(Default)]
 struct Ids(AtomicU64);
@@ -99,7 +99,11 @@ fn told(files: &Files, name: &str, format: &str) -> Result<(usize, usize, usize)
             *(if item.is_ok() { &mut rows } else { &mut rejects }) += 1;
             Ok(())
         };
-        source.read_all(Split { start, end }, &mut each, &mut |_, _| asides += 1).map_err(|e| e.to_string())?;
+        source
+            .read_all(Split { start, end }, &mut each, &mut |_, what| {
+                asides += u64::from(matches!(what, Aside::Record(_)))
+            })
+            .map_err(|e| e.to_string())?;
     }
     Ok((rows, rejects, asides))
 }
