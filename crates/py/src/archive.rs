@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
-use trawl_archive::Registry;
+use trawl_archive::{Found, Registry};
 use trawl_http::{Head, decode_content};
 use trawl_io::Fs;
 use trawl_model::{
@@ -22,8 +22,6 @@ use trawl_store::Cancel;
 
 /// Captures read ahead of the one that Python looks at.
 const AHEAD: usize = 16;
-/// Rows of one Arrow batch.
-const BATCH: usize = 8192;
 /// A body is kept in memory; one that is larger is left out unless asked for.
 const MAX_BODY: u64 = 64 << 20;
 
@@ -171,11 +169,32 @@ impl Capture {
     }
 }
 
+/// What comes through the channel; `None` is the end. A thread that panics just goes away, and its captures must not look complete.
+type Fed = Option<Result<Capture, DoorError>>;
+
 /// Captures in the order they are stored. Damage is passed over and counted.
 #[pyclass(frozen, module = "trawl")]
 pub struct Captures {
-    captures: Mutex<Receiver<Result<Capture, DoorError>>>,
+    /// `None` after the end.
+    captures: Mutex<Option<Receiver<Fed>>>,
     damage: Mutex<Vec<String>>,
+}
+
+impl Captures {
+    fn fed(&self) -> Result<Fed, RecvTimeoutError> {
+        let mut captures = locked(&self.captures);
+        let Some(receiver) = &*captures else { return Ok(None) };
+        let fed = receiver.recv_timeout(work::LOOK_EVERY);
+        let goes_on = match &fed {
+            Ok(Some(Ok(_))) | Err(RecvTimeoutError::Timeout) => true,
+            Ok(Some(Err(problem))) => problem.advice == Advice::Skip,
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => false,
+        };
+        if !goes_on {
+            *captures = None;
+        }
+        fed
+    }
 }
 
 #[pymethods]
@@ -186,15 +205,17 @@ impl Captures {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Capture>> {
         loop {
-            let next = py.detach(|| locked(&self.captures).recv_timeout(work::LOOK_EVERY));
-            match next {
+            match py.detach(|| self.fed()) {
                 Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-                Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Ok(Ok(capture)) => return Ok(Some(capture)),
-                Ok(Err(problem)) if problem.advice == Advice::Skip => {
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(error::other("the thread that reads these captures ended before their end"));
+                }
+                Ok(None) => return Ok(None),
+                Ok(Some(Ok(capture))) => return Ok(Some(capture)),
+                Ok(Some(Err(problem))) if problem.advice == Advice::Skip => {
                     locked(&self.damage).push(problem.to_string());
                 }
-                Ok(Err(problem)) => return Err(error::of(&problem)),
+                Ok(Some(Err(problem))) => return Err(error::of(&problem)),
             }
         }
     }
@@ -203,6 +224,19 @@ impl Captures {
     #[getter]
     fn damage(&self) -> Vec<String> {
         locked(&self.damage).clone()
+    }
+}
+
+/// The archives of a path. An index beside them has nothing to add, and by itself it has no captures to read.
+fn archives(fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<Found>, DoorError> {
+    let (indexes, archives): (Vec<_>, Vec<_>) =
+        Registry::default().files(fs, path)?.into_iter().partition(Found::is_index);
+    match indexes.first() {
+        Some(index) if archives.is_empty() => {
+            let message = format!("{}: expected an archive, found only an index of captures", index.path.display());
+            Err(DoorError::new(Advice::Stop, message))
+        }
+        _ => Ok(archives),
     }
 }
 
@@ -218,11 +252,11 @@ fn path_of(path: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 pub fn archive_read(py: Python<'_>, path: &Bound<'_, PyAny>, max_body: u64) -> PyResult<Captures> {
     let path = path_of(path)?;
     let fs = place::files()?;
-    let found = work::run(py, &Cancel::default(), || Registry::default().files(&fs, &path))?;
+    let found = work::run(py, &Cancel::default(), || archives(&fs, &path))?;
     let found = found.map_err(|problem| error::of(&problem))?;
     let (send, captures) = sync_channel(AHEAD);
     let work = move || {
-        for archive in found.iter().filter(|found| !found.is_index()) {
+        for archive in &found {
             let read = archive.open(&fs).and_then(|archive| {
                 let Some(mut source) = archive.captures(Pick::All)? else { return Ok(true) };
                 loop {
@@ -233,7 +267,7 @@ pub fn archive_read(py: Python<'_>, path: &Bound<'_, PyAny>, max_body: u64) -> P
                         Err(problem) if problem.advice == Advice::Skip => Err(problem),
                         Err(problem) => return Err(problem),
                     };
-                    if send.send(next).is_err() {
+                    if send.send(Some(next)).is_err() {
                         return Ok(false);
                     }
                 }
@@ -243,14 +277,15 @@ pub fn archive_read(py: Python<'_>, path: &Bound<'_, PyAny>, max_body: u64) -> P
                 Ok(false) => return,
                 // One archive that cannot be read ends the walk: a loop over captures must not pass over a whole file.
                 Err(problem) => {
-                    let _ = send.send(Err(DoorError { advice: Advice::Stop, ..problem }));
+                    let _ = send.send(Some(Err(DoorError { advice: Advice::Stop, ..problem })));
                     return;
                 }
             }
         }
+        let _ = send.send(None);
     };
     std::thread::Builder::new().name("trawl captures".into()).spawn(work).map_err(|problem| error::of(&problem))?;
-    Ok(Captures { captures: Mutex::new(captures), damage: Mutex::default() })
+    Ok(Captures { captures: Mutex::new(Some(captures)), damage: Mutex::default() })
 }
 
 /// The capture at an offset of an archive file, as an index or a lake names it.
@@ -273,7 +308,7 @@ fn one_at(fs: &Arc<dyn Fs>, path: &Path, offset: u64, max_body: u64) -> Result<O
     let Some(format) = Registry::default().detect(fs, path)? else {
         return Err(DoorError::new(Advice::Stop, format!("{} is not an archive", path.display())));
     };
-    let archive = trawl_archive::Found { path: path.to_owned(), format }.open(fs)?;
+    let archive = Found { path: path.to_owned(), format }.open(fs)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let place = Place::new(&*name, offset, 0);
     let Some(mut source) = archive.captures(Pick::At(&place))? else { return Ok(None) };
@@ -366,7 +401,7 @@ pub fn archive_captures(path: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -
 
 fn tabulate(fs: &Arc<dyn Fs>, path: &Path, columns: &SchemaRef, sink: &Sink) -> Outcome {
     let mut table = Table::new(columns)?;
-    for found in Registry::default().files(fs, path)?.iter().filter(|found| !found.is_index()) {
+    for found in archives(fs, path)? {
         let archive = found.open(fs)?;
         let Some(mut source) = archive.captures(Pick::All)? else { continue };
         loop {
@@ -400,7 +435,7 @@ fn tabulate(fs: &Arc<dyn Fs>, path: &Path, columns: &SchemaRef, sink: &Sink) -> 
                 Cell::Long(long(place.offset)?),
                 Cell::Long(long(place.length)?),
             ])?;
-            if table.rows() >= BATCH && !sink.push(table.take()?) {
+            if table.is_full() && !sink.push(table.take()?) {
                 return Ok(());
             }
         }

@@ -81,6 +81,8 @@ pub fn texts(value: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
         if !matches!(chunk.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null) {
             return Err(error::refused(format!("expected a column of texts, found one of {}", chunk.data_type())));
         }
+        // Other libraries hand on whatever bytes they were given; here a text is UTF-8.
+        chunk.to_data().validate_full().map_err(arrow)?;
     }
     Ok(chunks)
 }
@@ -114,8 +116,14 @@ fn array(value: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-    // SAFETY: capsules of these names hold a valid ArrowArray and the ArrowSchema that describes it, says the protocol. The array
-    // is moved out, the schema is only read; both capsules are alive, since `capsules` is.
-    let data = unsafe { ffi::from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
+    // SAFETY: capsules of these names hold an ArrowArray and the ArrowSchema that describes it, says the protocol. The array is moved
+    // out, the schema is only read; both capsules are alive, since `capsules` is.
+    let (array, schema) = unsafe { (FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
+    // Somebody else may have taken what is in them; their pointers lead nowhere then.
+    if array.is_released() || schema.release().is_none() {
+        return Err(error::refused("expected a column of texts, found one that was taken before"));
+    }
+    // SAFETY: neither is released.
+    let data = unsafe { ffi::from_ffi(array, schema) };
     Ok(arrow_array::make_array(data.map_err(|problem| error::refused(problem.to_string()))?))
 }

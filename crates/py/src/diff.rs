@@ -1,7 +1,7 @@
 //! Two datasets, compared.
 
 use crate::feed::Sink;
-use crate::lake::{BATCH, feed};
+use crate::lake::feed;
 use crate::rows::Rows;
 use crate::table::{Cell, Table, schema};
 use crate::{error, json, work};
@@ -57,10 +57,7 @@ impl Diff {
                             }
                             _ => Ok(()),
                         };
-                        let made = pushed.and_then(|()| match table.rows() {
-                            0..BATCH => Ok(true),
-                            _ => Ok(sink.push(table.take()?)),
-                        });
+                        let made = pushed.and_then(|()| Ok(!table.is_full() || sink.push(table.take()?)));
                         match made {
                             Ok(true) => ControlFlow::Continue(()),
                             Ok(false) => ControlFlow::Break(()),

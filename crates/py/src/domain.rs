@@ -3,7 +3,6 @@
 use crate::column::text;
 use crate::feed::{Outcome, Sink};
 use crate::json;
-use crate::lake::BATCH;
 use crate::table::{Cell, Table};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
@@ -41,7 +40,7 @@ pub(crate) fn look_up(
                     Cell::Time(one.last_ts.map(|ts| ts.0)),
                 ])?;
             }
-            if table.rows() >= BATCH && !sink.push(table.take()?) {
+            if table.is_full() && !sink.push(table.take()?) {
                 return Ok(());
             }
         }

@@ -8,6 +8,9 @@ use arrow_schema::{ArrowError, SchemaRef};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use trawl_store::Cancel;
 
+/// What comes through the channel; `None` is the end. A thread that panics just goes away, and its table must not look complete.
+type Fed = Option<Result<RecordBatch, ArrowError>>;
+
 /// Batches that are ready before anybody asks for them.
 const AHEAD: usize = 2;
 
@@ -16,7 +19,7 @@ pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Where a maker puts its batches.
 pub struct Sink {
-    batches: SyncSender<Result<RecordBatch, ArrowError>>,
+    batches: SyncSender<Fed>,
     /// Set when the reader is gone.
     pub cancel: Cancel,
 }
@@ -24,14 +27,15 @@ pub struct Sink {
 impl Sink {
     /// Hands over a batch; `false` when the reader is gone.
     pub fn push(&self, batch: RecordBatch) -> bool {
-        self.batches.send(Ok(batch)).is_ok()
+        self.batches.send(Some(Ok(batch))).is_ok()
     }
 }
 
 /// A reader of batches that a thread makes.
 pub struct Feed {
     schema: SchemaRef,
-    batches: Receiver<Result<RecordBatch, ArrowError>>,
+    batches: Receiver<Fed>,
+    ended: bool,
     cancel: Cancel,
 }
 
@@ -45,12 +49,11 @@ impl Feed {
         let (send, batches) = sync_channel(AHEAD);
         let sink = Sink { batches: send, cancel: cancel.clone() };
         std::thread::Builder::new().name("trawl rows".into()).spawn(move || {
-            if let Err(error) = make(&sink) {
-                // The reader may be gone, and then the error is not needed.
-                let _ = sink.batches.send(Err(ArrowError::ExternalError(error)));
-            }
+            let end = make(&sink).err().map(|error| Err(ArrowError::ExternalError(error)));
+            // The reader may be gone, and then the error is not needed.
+            let _ = sink.batches.send(end);
         })?;
-        Ok(Self { schema, batches, cancel })
+        Ok(Self { schema, batches, ended: false, cancel })
     }
 }
 
@@ -64,7 +67,15 @@ impl Iterator for Feed {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batches.recv().ok()
+        if self.ended {
+            return None;
+        }
+        let fed = self.batches.recv().unwrap_or_else(|_| {
+            let text = "the thread that reads these rows ended before their end";
+            Some(Err(ArrowError::ExternalError(text.into())))
+        });
+        self.ended = !matches!(fed, Some(Ok(_)));
+        fed
     }
 }
 

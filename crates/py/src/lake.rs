@@ -8,10 +8,10 @@ use crate::column::texts;
 use crate::diff::Diff;
 use crate::domain::{Domain, look_up};
 use crate::rows::Rows;
-use crate::table::{Cell, Table, millis, schema};
+use crate::table::{Cell, millis, schema};
 use crate::time::moment_if;
 use crate::{error, ingest, json, locked, place, upkeep, work};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::io::Read;
@@ -22,8 +22,6 @@ use trawl_maintain::Compact;
 use trawl_query::{Archives, DEFAULT_LIMIT, Filter, NamesQuery, Options, Page, Pinned, Principal, QueryError};
 use trawl_store::{Cancel, Store, is_remote};
 
-/// Rows of one Arrow batch.
-pub const BATCH: usize = 8192;
 /// The largest body that `capture` gives as bytes.
 const MAX_BODY: u64 = 1 << 30;
 
@@ -154,7 +152,7 @@ impl Lake {
             ("domains", DataType::UInt64, false),
             ("domains_exact", DataType::Boolean, false),
         ]);
-        small(&columns, |table| {
+        Rows::small(&columns, |table| {
             for one in &all {
                 table.push([
                     Cell::Small(Some(one.dataset_id.cast_signed())),
@@ -488,17 +486,4 @@ impl Lake {
         let dataset = self.dataset(py, dataset)?;
         upkeep::drop_dataset(py, self, dataset, dry_run)
     }
-}
-
-/// A table that is small enough to be made at once.
-fn small(columns: &SchemaRef, fill: impl FnOnce(&mut Table) -> Result<(), arrow_schema::ArrowError>) -> PyResult<Rows> {
-    let made = Table::new(columns).and_then(|mut table| {
-        fill(&mut table)?;
-        table.take()
-    });
-    let batch = made.map_err(|problem| error::of(&problem))?;
-    let told = columns.clone();
-    Ok(Rows::new(columns.clone(), move |_| {
-        Ok(Box::new(arrow_array::RecordBatchIterator::new([Ok(batch.clone())], told.clone())))
-    }))
 }

@@ -1,17 +1,19 @@
 //! Rows: a table that every consumer reads anew.
 
 use crate::column::STREAM;
+use crate::table::Table;
 use crate::{error, locked, work};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMillisecondType, UInt64Type};
-use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use trawl_model::UnixMillis;
 use trawl_store::Cancel;
 
 /// A reader of batches that may move between threads.
@@ -32,6 +34,41 @@ impl Rows {
     /// Rows that `open` starts to read.
     pub fn new(schema: SchemaRef, open: impl Fn(Cancel) -> PyResult<Reader> + Send + Sync + 'static) -> Self {
         Self { schema, open: Arc::new(open) }
+    }
+
+    /// A table that is small enough to be made at once.
+    pub fn small(columns: &SchemaRef, fill: impl FnOnce(&mut Table) -> Result<(), ArrowError>) -> PyResult<Self> {
+        let made = Table::new(columns).and_then(|mut table| {
+            fill(&mut table)?;
+            table.take()
+        });
+        let batch = made.map_err(|problem| error::of(&problem))?;
+        let told = columns.clone();
+        Ok(Self::new(columns.clone(), move |_| {
+            Ok(Box::new(RecordBatchIterator::new([Ok(batch.clone())], told.clone())))
+        }))
+    }
+
+    /// What another library makes of these rows. What fails is the lake or the archive: its error is ours, not that of a library
+    /// which knows only the text.
+    fn given<'py>(
+        &self,
+        py: Python<'py>,
+        take: impl FnOnce(Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (failed, open) = (Arc::new(Mutex::new(None)), self.open.clone());
+        let note = failed.clone();
+        let rows = Self::new(self.schema.clone(), move |cancel| {
+            Ok(Box::new(Noted { inner: open(cancel)?, failed: note.clone() }))
+        });
+        take(Bound::new(py, rows)?).map_err(|theirs| match locked(&failed).take() {
+            Some(problem) => {
+                let ours = error::of(&problem);
+                ours.set_cause(py, Some(theirs));
+                ours
+            }
+            None => theirs,
+        })
     }
 
     /// The same rows, these columns of them.
@@ -70,6 +107,35 @@ impl Iterator for Selected {
 impl RecordBatchReader for Selected {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+}
+
+/// Keeps the first error of a reader as it was.
+struct Noted {
+    inner: Reader,
+    failed: Arc<Mutex<Option<ArrowError>>>,
+}
+
+impl Iterator for Noted {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.inner.next().map(|batch| {
+            batch.map_err(|problem| {
+                let text = match &problem {
+                    ArrowError::ExternalError(inner) => inner.to_string(),
+                    other => other.to_string(),
+                };
+                *locked(&self.failed) = Some(problem);
+                ArrowError::ExternalError(text.into())
+            })
+        })
+    }
+}
+
+impl RecordBatchReader for Noted {
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
     }
 }
 
@@ -125,8 +191,9 @@ impl Rows {
     }
 
     /// All rows as a `pyarrow.Table`.
-    fn to_arrow<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let table = py.import("pyarrow")?.getattr("table")?;
+        self.given(py, |rows| table.call1((rows,)))
     }
 
     /// A `pyarrow.RecordBatchReader`.
@@ -135,13 +202,14 @@ impl Rows {
     }
 
     /// All rows as a `pandas.DataFrame`.
-    fn to_pandas<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::to_arrow(slf)?.call_method0("to_pandas")
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.to_arrow(py)?.call_method0("to_pandas")
     }
 
     /// All rows as a `polars.DataFrame`.
-    fn to_polars<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+    fn to_polars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let frame = py.import("polars")?.getattr("DataFrame")?;
+        self.given(py, |rows| frame.call1((rows,)))
     }
 }
 
@@ -167,6 +235,8 @@ impl RowIterator {
             if ready.is_some() {
                 return Ok(ready);
             }
+            // What Ctrl-C interrupted has lost a batch: the rows after it would look like the next ones.
+            self.cancel.check().map_err(|problem| error::of(&problem))?;
             let Some(batch) = work::run(py, &self.cancel, || locked(&self.reader).next())? else { return Ok(None) };
             let made = dicts(py, &batch.map_err(|problem| error::of(&problem))?)?;
             locked(&self.rows).extend(made.into_iter().map(Bound::unbind));
@@ -209,7 +279,12 @@ pub fn values<'py>(py: Python<'py>, column: &dyn Array) -> PyResult<Bound<'py, P
         let value = match (column.data_type(), &from_millis) {
             (DataType::Timestamp(..), Some((epoch, delta))) => {
                 let millis = column.as_primitive::<TimestampMillisecondType>().value(row);
-                epoch.call_method1("__add__", (delta.call1((0, 0, 0, millis))?,))?
+                epoch.call_method1("__add__", (delta.call1((0, 0, 0, millis))?,)).map_err(|_| {
+                    let time = UnixMillis(millis);
+                    error::refused(format!(
+                        "expected a time that Python has a datetime for, found {time}: read the table by Arrow"
+                    ))
+                })?
             }
             (DataType::LargeUtf8, _) => column.as_string::<i64>().value(row).into_bound_py_any(py)?,
             (DataType::Utf8, _) => column.as_string::<i32>().value(row).into_bound_py_any(py)?,

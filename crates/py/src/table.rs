@@ -44,11 +44,17 @@ enum Builder {
     Flag(BooleanBuilder),
 }
 
+/// Rows of a batch.
+const BATCH_ROWS: usize = 8192;
+/// Bytes of text in a batch: a URL may have a megabyte, and an Arrow column of texts at most 2 GiB.
+const BATCH_BYTES: usize = 16 << 20;
+
 /// Rows of cells that become a batch.
 pub struct Table {
     schema: SchemaRef,
     columns: Vec<Builder>,
     rows: usize,
+    bytes: usize,
 }
 
 impl Table {
@@ -63,7 +69,7 @@ impl Table {
             DataType::Timestamp(..) => Ok(Builder::Time(TimestampMillisecondBuilder::new().with_timezone("UTC"))),
             other => Err(ArrowError::SchemaError(format!("no table has a column of {other}"))),
         });
-        Ok(Self { schema: schema.clone(), columns: columns.collect::<Result<_, _>>()?, rows: 0 })
+        Ok(Self { schema: schema.clone(), columns: columns.collect::<Result<_, _>>()?, rows: 0, bytes: 0 })
     }
 
     /// Rows since the last batch.
@@ -71,12 +77,20 @@ impl Table {
         self.rows
     }
 
+    /// Whether the rows are enough for a batch: a caller takes it before the next row.
+    pub fn is_full(&self) -> bool {
+        self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    }
+
     /// Adds a row: a cell for each column, of its type.
     pub fn push<'a>(&mut self, cells: impl IntoIterator<Item = Cell<'a>>) -> Result<(), ArrowError> {
         let mut cells = cells.into_iter();
         for column in &mut self.columns {
             match (column, cells.next()) {
-                (Builder::Text(column), Some(Cell::Text(text))) => column.append_option(text),
+                (Builder::Text(column), Some(Cell::Text(text))) => {
+                    self.bytes += text.map_or(0, str::len);
+                    column.append_option(text);
+                }
                 (Builder::Count(column), Some(Cell::Count(n))) => column.append_value(n),
                 (Builder::Small(column), Some(Cell::Small(n))) => column.append_option(n),
                 (Builder::Long(column), Some(Cell::Long(n))) => column.append_option(n),
@@ -91,7 +105,7 @@ impl Table {
 
     /// The rows as a batch; the table is empty afterwards.
     pub fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         let columns = self.columns.iter_mut().map(|column| -> ArrayRef {
             match column {
                 Builder::Text(column) => Arc::new(column.finish()),

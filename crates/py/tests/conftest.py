@@ -1,6 +1,7 @@
 """A small lake and a small archive, made by the `trawl` binary that the variable TRAWL names."""
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import time
 import urllib.request
+import uuid
 
 import pytest
 
@@ -21,7 +23,8 @@ def trawl_cli():
     def run(*args):
         done = subprocess.run([binary, *map(str, args)], capture_output=True, text=True)
         assert done.returncode in (0, 1), done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        # Not splitlines: texts may have U+2028 in them.
+        return [json.loads(line) for line in done.stdout.split("\n") if line.startswith("{")]
 
     return run
 
@@ -66,6 +69,41 @@ def warc(tmp_path_factory):
             head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body)
             out.add(f"https://example.com/{n}", head, body, ts=f"2026-02-01T00:00:{n % 60:02}Z")
     return pathlib.Path(path)
+
+
+def record(kind, url, block, *fields, type_="application/http; msgtype=response"):
+    head = ["WARC/1.1", f"WARC-Type: {kind}", f"WARC-Date: 2026-02-01T00:00:00.{len(url):03}Z", f"Content-Length: {len(block)}", f"Content-Type: {type_}"]
+    head += [f"WARC-Record-ID: <urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, kind + url)}>", *([f"WARC-Target-URI: {url}"] if url else []), *fields]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
+
+
+@pytest.fixture(scope="session")
+def mixed(tmp_path_factory, trawl_cli):
+    """The same captures of every kind in every container: a dict of paths by container."""
+    where = tmp_path_factory.mktemp("mixed")
+    profile = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+    digest = "WARC-Payload-Digest: sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N"
+    ok = b"HTTP/1.1 200 OK\r\n"
+    gzipped = gzip.compress(b"<p>hello</p>" * 50, mtime=0)
+    fields = lambda text: text.replace("\n", "\r\n").encode()
+    records = [
+        record("warcinfo", "", b"software: test\r\n", type_="application/warc-fields"),
+        record("response", "https://a.example/", ok + b"Content-Type: text/html; charset=utf-8\r\nContent-Length: 5\r\n\r\nhello", digest),
+        record("request", "https://a.example/", b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", type_="application/http; msgtype=request"),
+        record("response", "https://a.example/\u00fc?q=%ff", b"HTTP/1.1 404 Not Found\r\ncontent-type:\ttext/plain\r\nX: \xff\r\n\r\nno\xff"),
+        record("response", "http://b.example/gzip", ok + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(gzipped) + gzipped),
+        record("response", "http://b.example/moved", b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"),
+        record("response", "http://b.example/cut", ok + b"Content-Type: image/png\r\nContent-Length: 9\r\n\r\ncut", "WARC-Truncated: length"),
+        record("revisit", "https://c.example/", ok + b"Content-Type: text/html\r\n\r\n", profile, digest, "WARC-Refers-To-Target-URI: https://a.example/"),
+        record("response", "https://c.example/large", ok + b"Content-Type: text/css\r\n\r\n" + bytes(range(256)) * 3000),
+        record("metadata", "https://d.example/", fields("trawlCapture: 1\nfetchedAt: 2026-02-01T00:00:00.018Z\nerrorClass: dns_nxdomain\nerror: none\n"), type_="application/warc-fields"),
+    ]
+    (where / "in.warc").write_bytes(b"".join(records))
+    made = {"warc": where / "in.warc"}
+    for name in ("pages.warc.gz", "pages.warc.zst", "pages.wacz", "pages.data", "pages.segment"):
+        trawl_cli("convert", where / "in.warc", where / name)
+        made[name.removeprefix("pages.")] = where / name
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,9 @@
+from urllib.parse import quote
+
 import pytest
 
 import trawl
+from cat_rows import rows_of_cat
 
 
 def test_what_was_written_is_read(warc, trawl_cli):
@@ -29,6 +32,35 @@ def test_the_table_says_what_the_captures_say(warc):
         (c.url, c.status, c.offset, len(c.body())) for c in captures
     ]
     assert trawl.archive.captures(warc, columns=["status", "url"]).columns == ["status", "url"]
+
+
+@pytest.mark.parametrize("container", ["warc", "warc.gz", "warc.zst", "wacz", "data"])
+def test_every_column_as_the_records_say(container, mixed):
+    path = mixed[container]
+    rows, wanted = trawl.archive.captures(path).to_list(), rows_of_cat(path)
+    by_url = lambda row: (row["url"], row["kind"])
+    captures = sorted(trawl.archive.read(path), key=lambda c: (c.url, c.kind))
+    rows.sort(key=by_url)
+    assert len(rows) == 8 and {row["kind"] for row in rows} == {"response", "revisit", "failure"}
+    for row, capture in zip(rows, captures, strict=True):
+        # A length is what leads to the next capture; `at` finds what the row names.
+        assert row.pop("length") == capture.length > 0
+        again = trawl.archive.at(path.parent / row["file"] if container != "wacz" else path, row["offset"]) if container != "wacz" else capture
+        assert (again.url, again.kind, again.length) == (row["url"], row["kind"], capture.length)
+    assert rows == sorted(wanted, key=by_url)
+
+
+def test_a_segment_of_nutch_has_the_captures_it_can_hold(mixed, tmp_path, trawl_cli):
+    trawl_cli("convert", mixed["segment"], tmp_path / "back.warc")
+    # The header of a WARC record has URLs in ASCII.
+    ascii = lambda url: "".join(char if char.isascii() else quote(char) for char in url)
+    wanted = {row["url"]: row for row in rows_of_cat(tmp_path / "back.warc")}
+    rows = {ascii(row["url"]): row | {"url": ascii(row["url"])} for row in trawl.archive.captures(mixed["segment"]).to_list()}
+    assert rows.keys() == wanted.keys() and len(rows) >= 6
+    for url, row in rows.items():
+        # Where it lies there, and what only records of a WARC have, is another thing.
+        same = ("url", "ts", "kind", "status", "content_type", "body_length", "error")
+        assert [row[name] for name in same] == [wanted[url][name] for name in same]
 
 
 @pytest.mark.parametrize("name", ["copy.warc.gz", "copy.warc.zst", "copy.warc", "copy.wacz"])
@@ -145,6 +177,15 @@ def test_failed_fetches_are_copied(tmp_path, trawl_cli):
             out.write(capture)
     failed = [(c.url, c.error) for c in trawl.archive.read(tmp_path / "copy.warc.gz") if c.kind == "failure"]
     assert ("http://127.0.0.1:9/", "private_address") in failed
+
+
+def test_an_index_alone_is_not_an_archive_without_captures(tmp_path, trawl_cli):
+    trawl_cli("crawl", "http://127.0.0.1:9/", "--out", tmp_path / "crawl", "--quiet")
+    assert len(trawl.archive.captures(tmp_path / "crawl").to_list()) > 0
+    index = tmp_path / "crawl" / "captures.parquet"
+    for read in (trawl.archive.read, lambda path: trawl.archive.captures(path).to_list()):
+        with pytest.raises(trawl.Corrupt, match="an index of captures"):
+            read(index)
 
 
 def test_a_body_that_is_too_large_is_left_out(warc):

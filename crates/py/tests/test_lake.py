@@ -113,3 +113,13 @@ def test_times_have_a_zone(lake):
     assert len(counts) == 1 and 0 < counts.pop() < 1200
     with pytest.raises(trawl.Refused, match="zone"):
         lake.urls("example.com", "monday", since=datetime(2026, 1, 10))
+
+
+def test_a_time_before_the_first_year_is_an_error_of_ours(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    lake = trawl.Lake(tmp_path / "lake", create=True)
+    times = pyarrow.array([-62135596800001], pyarrow.timestamp("ms", "UTC"))
+    lake.ingest(pyarrow.table({"url": ["https://a.example/"], "ts": times}), "old", source_id="old")
+    with pytest.raises(trawl.Refused, match="0000-12-31"):
+        lake.scan("old").to_list()
+    assert lake.scan("old").to_arrow()["ts"].cast(pyarrow.int64()).to_pylist() == [-62135596800001]

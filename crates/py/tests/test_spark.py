@@ -94,6 +94,20 @@ def test_archives(spark, warc, trawl_cli, tmp_path):
     )
     with pytest.raises(trawl.NotFound):
         spark_of.read_archive(spark, f"{tmp_path}/*.none")
+    # `**` matches directories and what is in them: each capture comes once.
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for n in range(3):
+        (tmp_path / f"{n}.warc.gz").rename(tmp_path / "in" / ("deep" if n else "") / f"{n}.warc.gz")
+    for pattern in ("in/**", "in/**/*", "in/*"):
+        assert spark_of.read_archive(spark, f"{tmp_path}/{pattern}").count() == len(wanted), pattern
+
+
+def test_archives_of_every_container_column_by_column(spark, mixed):
+    for container, path in mixed.items():
+        rows = [row.asDict() for row in spark_of.read_archive(spark, path).collect()]
+        wanted = [row | {"ts": row["ts"].replace(tzinfo=None)} for row in trawl.archive.captures(path).to_list()]
+        key = lambda row: (row["url"], row["kind"])
+        assert sorted(rows, key=key) == sorted(wanted, key=key) and len(rows) >= 6, container
 
 
 def test_reading_a_lake(spark, lake_dir):
@@ -142,7 +156,7 @@ def registered(options):
 
 def test_what_a_condition_reads(tmp_path, trawl_cli):
     """Of 256 files `where domain = 'x'` reads one."""
-    from pyspark.sql.datasource import EqualTo, GreaterThan
+    from pyspark.sql.datasource import EqualTo, GreaterThan, In
 
     (tmp_path / "list.txt").write_text("".join(f"https://h{n}.com/{n}\n" for n in range(3000)))
     trawl_cli("lake", "ingest", "--lake", tmp_path / "lake", "--dataset", "all", "--prefix-digits", 2, tmp_path / "list.txt")
@@ -155,6 +169,10 @@ def test_what_a_condition_reads(tmp_path, trawl_cli):
     other = GreaterThan(("status",), 100)
     assert list(reader.pushFilters([EqualTo(("domain",), "h7.com"), other])) == [other]
     (part,) = reader.partitions()
+    # Null is equal to nothing.
+    nulls = source.reader(None)
+    assert list(nulls.pushFilters([In(("domain",), ("h7.com", None, "h8.com"))])) == []
+    assert sum(batch.num_rows for part in nulls.partitions() for batch in nulls.read(part)) == 2
     # Every other file may be gone.
     kept = [path for path in (tmp_path / "lake" / "urls").rglob("*.parquet")]
     prefix = f"domain_prefix={trawl.url.parse('https://h7.com/')['lake']['domain_prefix']}"

@@ -70,6 +70,86 @@ def test_duckdb(rows):
     assert counted == sorted(wanted.items())
 
 
+@pytest.fixture(scope="module")
+def every_type(lake_dir, warc):
+    """A table for each kind of column that the package gives: texts, times, flags, numbers with and without a sign, nulls."""
+    lake = trawl.Lake(lake_dir)
+    tables = {
+        "datasets": lake.datasets(),
+        "scan": lake.scan("monday", limit=9000),
+        "lookup": lake.lookup(["example.com", "example.org", "nowhere.example"]),
+        "domains": lake.diff("monday", "tuesday").domains(),
+        "urls": lake.diff("monday", "tuesday").urls(both=True),
+        "captures": trawl.archive.captures(warc),
+        "empty": lake.urls("example.com", "monday", status=599),
+    }
+    wanted = {name: [tuple(row.values()) for row in table.to_list()] for name, table in tables.items()}
+    assert all(wanted[name] for name in tables if name != "empty") and not wanted["empty"]
+    return tables, wanted
+
+
+def test_equal_values_in_pyarrow(every_type):
+    pyarrow = pytest.importorskip("pyarrow")
+    for name, table in every_type[0].items():
+        taken = pyarrow.table(table)
+        assert taken.column_names == table.columns
+        assert list(zip(*(column.to_pylist() for column in taken.columns))) == every_type[1][name], name
+        taken.validate(full=True)
+
+
+def test_equal_values_in_polars(every_type):
+    polars = pytest.importorskip("polars")
+    for name, table in every_type[0].items():
+        taken = polars.DataFrame(table)
+        assert taken.columns == table.columns and taken.rows() == every_type[1][name], name
+
+
+def test_equal_values_in_duckdb(every_type):
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    duckdb.sql("set timezone = 'UTC'")
+    for name, given in every_type[0].items():
+        # By way of Polars: for times with a zone as Python's values DuckDB wants pytz.
+        taken = duckdb.sql("select * from given").pl()
+        assert taken.columns == given.columns and taken.rows() == every_type[1][name], name
+
+
+def test_equal_values_in_pandas(every_type):
+    pandas = pytest.importorskip("pandas")
+    for name, table in every_type[0].items():
+        taken = table.to_pandas()
+        assert list(taken.columns) == table.columns
+        # Its nulls are NaN and NaT, and make numbers floats.
+        rows = [tuple(None if pandas.isna(value) else value for value in row) for row in taken.itertuples(index=False, name=None)]
+        assert rows == every_type[1][name], name
+
+
+def test_a_table_that_fails_is_an_error_of_ours_whoever_reads_it(warc, tmp_path):
+    damaged = tmp_path / "damaged.warc.gz"
+    whole = bytearray(warc.read_bytes())
+    whole[len(whole) // 2 : len(whole) // 2 + 8] = b"\0" * 8
+    damaged.write_bytes(whole)
+    table = trawl.archive.captures(damaged)
+    for read in (table.to_list, table.to_arrow, table.to_pandas, table.to_polars):
+        with pytest.raises(trawl.Corrupt) as told:
+            read()
+        assert told.value.path.endswith("damaged.warc.gz") and told.value.offset
+    pyarrow = pytest.importorskip("pyarrow")
+    with pytest.raises(Exception, match="damaged.warc.gz"):
+        pyarrow.table(table)
+
+
+def test_batches_are_bounded_by_bytes(tmp_path):
+    pytest.importorskip("pyarrow")
+    with (tmp_path / "large.jsonl").open("w") as out:
+        for n in range(60):
+            out.write(f'{{"url": "https://a.example/{n}", "note": "{"x" * (1 << 20)}"}}\n')
+    lake = trawl.Lake(tmp_path / "lake", create=True)
+    lake.ingest(tmp_path / "large.jsonl", "large")
+    sizes = [batch.nbytes for batch in lake.scan("large").reader()]
+    assert sum(sizes) > 60 << 20 and max(sizes) < 20 << 20
+
+
 def test_a_stream_dropped_half_way_leaks_nothing(rows):
     pyarrow = pytest.importorskip("pyarrow")
     for _ in range(50):

@@ -65,6 +65,31 @@ def test_a_column_of_something_else_is_refused():
         trawl.url.domain(7)
 
 
+def test_columns_that_are_none_are_refused():
+    pyarrow = pytest.importorskip("pyarrow")
+
+    class Taken:
+        """Its capsules are given away twice."""
+
+        capsules = pyarrow.array(["https://a.example/"]).__arrow_c_array__()
+
+        def __arrow_c_array__(self, requested_schema=None):
+            return self.capsules
+
+    assert trawl.url.domain(Taken()).to_list() == ["a.example"]
+    with pytest.raises(trawl.Refused, match="taken before"):
+        trawl.url.domain(Taken())
+    # By pyarrow, both are taken: this was a crash.
+    Taken.capsules = pyarrow.array(["https://a.example/"]).__arrow_c_array__()
+    pyarrow.array(Taken())
+    with pytest.raises(trawl.Refused, match="taken before"):
+        trawl.url.domain(Taken())
+    bytes_ = pyarrow.array([b"https://a.example/\xff"], pyarrow.binary()).view(pyarrow.string())
+    for of in (trawl.url.domain, trawl.url.id):
+        with pytest.raises(trawl.Refused, match="UTF-8|UTF8"):
+            of(bytes_)
+
+
 def test_many_are_seen_as_the_command_line_sees_them():
     hosts = ["Example.COM:80", "bücher.example", "a.b.co.uk", "[::1]", "192.168.0.1", "exa mple.com", "user:p@host.example"]
     texts = [f"http{'s' * (n % 2)}://{hosts[n % len(hosts)]}/{'../' * (n % 3)}p/%{n % 256:02x}?id={n}#x" for n in range(200_000)]

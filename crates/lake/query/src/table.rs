@@ -25,10 +25,16 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
+/// Rows of a batch.
+const BATCH_ROWS: usize = 8192;
+/// Bytes of text in a batch. Extras may have megabytes a row, and an Arrow column of texts at most 2 GiB.
+const BATCH_BYTES: usize = 16 << 20;
+
 /// Collects rows and gives them as Arrow batches.
 #[derive(Default)]
 pub struct ItemTable {
     rows: usize,
+    bytes: usize,
     dataset: Int32Builder,
     domain: StringBuilder,
     url_id: UInt64Builder,
@@ -57,9 +63,15 @@ impl ItemTable {
         self.rows
     }
 
+    /// Whether the rows are enough for a batch: a caller takes it before the next row.
+    pub fn is_full(&self) -> bool {
+        self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    }
+
     /// Adds a row.
     pub fn push(&mut self, dataset_id: u32, domain: &str, item: &UrlItem) {
         self.rows += 1;
+        self.bytes += domain.len() + item.url.len();
         self.dataset.append_value(dataset_id.cast_signed());
         self.domain.append_value(domain);
         self.url_id.append_value(item.url_id);
@@ -69,6 +81,7 @@ impl ItemTable {
         let extras = item.extras.as_ref().map(ToString::to_string);
         for (builder, text) in self.texts.iter_mut().zip([&item.content_type, &item.digest, &item.warc_file, &extras]) {
             builder.append_option(text.as_deref());
+            self.bytes += text.as_ref().map_or(0, String::len);
         }
         for (builder, number) in self.numbers.iter_mut().zip([item.body_length, item.warc_offset, item.warc_length]) {
             // Lengths and offsets of files: no file has 2^63 bytes.
@@ -78,7 +91,7 @@ impl ItemTable {
 
     /// The rows as a batch; the table is empty afterwards.
     pub fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         let [content_type, digest, warc_file, extras] = &mut self.texts;
         let [body_length, warc_offset, warc_length] = &mut self.numbers;
         let columns: Vec<ArrayRef> = vec![
@@ -97,5 +110,37 @@ impl ItemTable {
             Arc::new(extras.finish()),
         ];
         RecordBatch::try_new(SCHEMA.clone(), columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_bounded_by_rows_and_by_bytes() {
+        let item = |extras: &str| UrlItem {
+            url_id: 1,
+            url: "https://a.example/".into(),
+            ts: None,
+            status: None,
+            content_type: None,
+            digest: None,
+            body_length: None,
+            warc_file: None,
+            warc_offset: None,
+            warc_length: None,
+            locator: None,
+            extras: Some(extras.into()),
+        };
+        for (extras, most) in [("x".to_owned(), BATCH_ROWS), ("x".repeat(1 << 20), 16)] {
+            let (mut table, item) = (ItemTable::new(), item(&extras));
+            for _ in 0..2 {
+                while !table.is_full() {
+                    table.push(1, "a.example", &item);
+                }
+                assert_eq!(table.take().unwrap().num_rows(), most);
+            }
+        }
     }
 }

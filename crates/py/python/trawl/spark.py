@@ -194,6 +194,7 @@ def read_archive(spark: SparkSession, paths: "_Path | Iterable[_Path]") -> DataF
     """The captures of archives as a DataFrame without bodies, one task an archive: the columns of `trawl.archive.captures`."""
     import glob
     import os
+    from pathlib import PurePath
 
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
     found: list[str] = []
@@ -202,10 +203,12 @@ def read_archive(spark: SparkSession, paths: "_Path | Iterable[_Path]") -> DataF
         if "://" in path or os.path.exists(path):
             found.append(path if "://" in path else os.path.abspath(path))
         else:
-            matches = sorted(map(os.path.abspath, glob.glob(path, recursive=True)))
+            matches = sorted({os.path.abspath(match) for match in glob.glob(path, recursive=True)})
             if not matches:
                 raise _trawl.NotFound(f"nothing matches {path}")
-            found += matches
+            # What `**` matches has directories in it, and the archives in them once more.
+            whole = set(matches)
+            found += [path for path in matches if whole.isdisjoint(map(str, PurePath(path).parents))]
     package, exact, schema = _imports(), _exact(), _schema(_CAPTURES)
 
     def work(path: str) -> Iterator[Any]:
@@ -257,7 +260,9 @@ def register(spark: SparkSession) -> None:
                 if values is None or one.attribute not in (("domain",), ("dataset_id",)):
                     yield one
                 elif one.attribute == ("domain",):
-                    self.domains = set(values) if self.domains is None else self.domains & set(values)
+                    # No row is equal to null, which a list of values may have in it.
+                    names = set(values) - {None}
+                    self.domains = names if self.domains is None else self.domains & names
                 else:
                     self.datasets = [d for d in self.datasets if d in values]
 

@@ -1,6 +1,6 @@
 //! Rows of a lake as a table that a thread makes, batch by batch.
 
-use super::{BATCH, Lake};
+use super::Lake;
 use crate::feed::{Feed, Outcome, Sink};
 use crate::rows::{Reader, Rows};
 use crate::{error, work};
@@ -34,7 +34,7 @@ impl Lake {
                     }
                     left -= 1;
                     table.push(dataset_id, domain, &item);
-                    if table.rows() < BATCH {
+                    if !table.is_full() {
                         return ControlFlow::Continue(());
                     }
                     match table.take().map(|batch| sink.push(batch)) {

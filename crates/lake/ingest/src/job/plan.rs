@@ -1,6 +1,6 @@
 //! The first step: which sources are taken, and who reads what.
 
-use super::{JOB_FORMAT, Job, JobSource, PROGRAM, refuse};
+use super::{JOB_FORMAT, Job, JobSource, JobStage, PROGRAM, refuse};
 use crate::ingest::{Begun, Chosen, begin, digits_for};
 use crate::join::note_stamps;
 use crate::map::MAX_RECORD_BYTES;
@@ -100,9 +100,21 @@ pub fn plan(
         stamped,
         replaced,
     };
+    let store = &**lake.store();
+    // The tasks of this job would take reports of an earlier one for their own: its rows under the names of these sources.
+    if !store.exists(&layout::job_file(&job.job)?)? {
+        for stage in [JobStage::Map, JobStage::Reduce, JobStage::Index] {
+            if !store.list(&format!("{}/{stage}", layout::job_dir(&job.job)?))?.is_empty() {
+                return refuse(format!(
+                    "an earlier job {} has left files, which `trawl lake gc` deletes: choose another name",
+                    job.job
+                ));
+            }
+        }
+    }
     // The sign of life comes first, so that no collector takes the job for what somebody left.
     job.pulse(lake, clock)?;
-    if !create_task(&**lake.store(), &layout::job_file(&job.job)?, &job)? {
+    if !create_task(store, &layout::job_file(&job.job)?, &job)? {
         return refuse(format!("there is a job {} already: choose another name", job.job));
     }
     Ok(Some(job))

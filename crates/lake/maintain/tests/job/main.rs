@@ -364,6 +364,28 @@ fn of_two_jobs_with_one_source_one_commits() {
 }
 
 #[test]
+fn reports_of_an_earlier_job_are_not_taken_for_those_of_another() {
+    let (fs, lake) = (disk(300), lake_in(Arc::new(MemStore::new())));
+    let temp = tempfile::tempdir().unwrap();
+    let room = room(&fs, temp.path());
+    let planned = |sources: &[Source]| {
+        plan(&lake, 1, sources, &settings(&fs, "nightly", 0), TaskCounts::default(), &now).map(Option::unwrap)
+    };
+    let job = planned(&sources(&fs)).unwrap();
+    // Its last commit is killed where it has begun to remove the job; the same happens if a slow attempt outlives it.
+    run_task(&lake, &fs, &job.tasks(JobStage::Map).next().unwrap(), "a", &room, &now, &quiet).unwrap();
+    lake.store().delete("jobs/nightly/job.json").unwrap();
+    write(&fs, "d.txt", "https://www.other.org/\n");
+    let other = [source::open(&fs, Path::new("d.txt"), None).unwrap()];
+    let error = planned(&other).unwrap_err().to_string();
+    assert!(error.contains("an earlier job nightly has left files"), "{error}");
+    for object in lake.store().list("jobs/nightly").unwrap() {
+        lake.store().delete(&object.path).unwrap();
+    }
+    assert_eq!(run_all(&lake, &fs, &planned(&other).unwrap(), &room).rows, 1);
+}
+
+#[test]
 fn a_source_of_this_process_alone_is_refused() {
     let (fs, lake) = (disk(30), lake_in(Arc::new(MemStore::new())));
     let piped = source::Opening { name: Some("stdin"), ..source::Opening::default() };

@@ -16,8 +16,6 @@ use std::ops::ControlFlow;
 use trawl_model::UnixMillis;
 use trawl_query::{Filter, ItemTable, QueryError, UrlItem};
 
-/// Rows of one Arrow batch.
-const BATCH: usize = 8192;
 /// Rows of one row group of Parquet: what a stream holds in memory.
 const ROW_GROUP: usize = 1 << 16;
 
@@ -202,12 +200,12 @@ impl<'a, 'o> Writer<'a, 'o> {
             Self::Arrow(dataset_id, table) => {
                 let (batch, writer) = &mut **table;
                 batch.push(*dataset_id, domain, &item);
-                if batch.rows() < BATCH { Ok(()) } else { writer.write(&taken(batch)?).map_err(left) }
+                if batch.is_full() { writer.write(&taken(batch)?).map_err(left) } else { Ok(()) }
             }
             Self::Parquet(dataset_id, table) => {
                 let (batch, writer) = &mut **table;
                 batch.push(*dataset_id, domain, &item);
-                if batch.rows() < BATCH { Ok(()) } else { writer.write(&taken(batch)?).map_err(left) }
+                if batch.is_full() { writer.write(&taken(batch)?).map_err(left) } else { Ok(()) }
             }
         }
     }
