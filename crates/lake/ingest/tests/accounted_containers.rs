@@ -101,7 +101,7 @@ fn told(files: &Files, name: &str, format: &str) -> Result<(usize, usize, usize)
         };
         source
             .read_all(Split { start, end }, &mut each, &mut |_, what| {
-                asides += u64::from(matches!(what, Aside::Record(_)))
+                asides += usize::from(matches!(what, Aside::Record(_)))
             })
             .map_err(|e| e.to_string())?;
     }
