@@ -25,12 +25,12 @@ CONFORMANCE, TESTS = ["s3"], ["brute_force", "extremes", "rebuild", "compaction"
 def compiled(names):
     """The test programs of these suites, with the directory of their crate."""
     begun, wanted = time.monotonic(), [arg for name in names for arg in ("--test", name)]
-    packages = ["-p", "trawl-store", "-p", "trawl-query"]
-    command = ["cargo", "test", "--locked", "--no-run", "--message-format=json-render-diagnostics", *packages, *wanted]
+    # Of the whole workspace: two crates alone select other features, and everything is compiled again.
+    command = ["cargo", "test", "--workspace", "--locked", "--no-run", "--message-format=json-render-diagnostics", *wanted]
     programs = {}
     for message in map(json.loads, run(*command, cwd=HERE.parent.parent).splitlines()):
-        if message.get("executable") and message["target"]["name"] in names:
-            programs[message["target"]["name"]] = message["executable"], pathlib.Path(message["manifest_path"]).parent
+        if message.get("executable") and (crate := pathlib.Path(message["manifest_path"]).parent).name in ("store", "query"):
+            programs[message["target"]["name"]] = message["executable"], crate
     check(sorted(programs) == sorted(names), f"{len(names)} suites compiled in {time.monotonic() - begun:.0f} s", programs)
     return programs
 

@@ -3,7 +3,7 @@
 use crate::{Error, Result};
 use bytes::Bytes;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -159,9 +159,14 @@ pub(crate) fn claim(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<bool>
 }
 
 /// Whether a create in a directory failed before there was a whole file that could get the name of the object: it is written
-/// aside, and renamed after its last byte.
+/// aside, and renamed after its last byte. Of a write only a full disk is an answer; others may be lost answers.
 fn not_named(error: &Error) -> bool {
-    matches!(error, Error::Io(trawl_io::Error::Io { op: Op::Create | Op::CreateDir | Op::Write, .. }))
+    let Error::Io(trawl_io::Error::Io { op, source, .. }) = error else { return false };
+    match op {
+        Op::Create | Op::CreateDir => true,
+        Op::Write => matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded),
+        _ => false,
+    }
 }
 
 /// An object being written, counted and hashed on its way.

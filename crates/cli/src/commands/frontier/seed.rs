@@ -83,8 +83,8 @@ pub struct SeedArgs {
 
 /// A number that can be compared with others.
 fn finite(text: &str) -> Result<f32, String> {
-    let number: f32 = text.parse().map_err(|e| format!("{e}"))?;
-    if number.is_finite() { Ok(number) } else { Err("expected a finite number".to_owned()) }
+    let number: f32 = text.parse().map_err(|_| format!("expected a number, found {text:?}"))?;
+    if number.is_finite() { Ok(number) } else { Err(format!("expected a finite number, found {text:?}")) }
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]

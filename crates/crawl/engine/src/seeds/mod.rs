@@ -96,10 +96,10 @@ impl SeedInput {
         let path = match self {
             Self::File(path) => path,
             Self::Retry(retry) => {
-                let found = std::fs::metadata(&retry.path).map_err(|e| fail(DoorError::new(Advice::Stop, e)))?;
+                let found = RealFs.metadata(&retry.path).map_err(|e| fail(e.into()))?;
                 // The footer of a Parquet file comes last, so that no pipe can be one.
-                if !found.is_file() {
-                    let kind = if found.is_dir() { "a directory" } else { "a pipe or device" };
+                if !found.is_file {
+                    let kind = if found.is_dir { "a directory" } else { "a pipe or device" };
                     let index = retry.path.join("captures.parquet");
                     let advice =
                         if index.is_file() { format!(": name its index ({})", index.display()) } else { String::new() };
@@ -110,11 +110,11 @@ impl SeedInput {
             }
             Self::Url(_) | Self::Stdin => return Ok(()),
         };
-        let found = std::fs::metadata(path).map_err(|e| fail(DoorError::new(Advice::Stop, e)))?;
-        if !found.is_file() && !found.is_dir() || open_archive(path, registry).map_err(fail)?.is_some() {
+        let found = RealFs.metadata(path).map_err(|e| fail(e.into()))?;
+        if !found.is_file && !found.is_dir || open_archive(path, registry).map_err(fail)?.is_some() {
             return Ok(());
         }
-        if found.is_dir() {
+        if found.is_dir {
             let index = path.join("captures.parquet");
             let (kind, advice) = match trawl_archive::walk::is_lake(&RealFs, path) {
                 true => ("a lake", "`trawl query urls --json` prints the URLs of a domain".to_owned()),
