@@ -4,6 +4,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use std::error::Error as StdError;
 use std::io::ErrorKind;
+use trawl_io::Op;
 use trawl_model::DoorError;
 use trawl_query::QueryError;
 
@@ -47,6 +48,7 @@ impl<'a> Facts<'a> {
         let mut facts = Self::default();
         let rest = match message.split_once(": ") {
             Some((place, rest)) => {
+                let (place, is_path) = operand(place).map_or((place, false), |place| (place, true));
                 let at = place.rsplit_once('@').and_then(|(path, at)| {
                     // `+n` is a place inside of a compressed member.
                     let offset = at.split_once('+').map_or(at, |(offset, _)| offset);
@@ -54,7 +56,7 @@ impl<'a> Facts<'a> {
                 });
                 if let Some((path, offset)) = at {
                     (facts.path, facts.offset) = (Some(path), Some(offset));
-                } else if place.starts_with('/') || place.contains(['/', '.']) && !place.contains(' ') {
+                } else if is_path || place.starts_with('/') || place.contains(['/', '.']) && !place.contains(' ') {
                     facts.path = Some(place);
                 }
                 rest
@@ -66,6 +68,30 @@ impl<'a> Facts<'a> {
         }
         facts
     }
+}
+
+/// The file of a file operation that failed: `cannot read FILE@BYTE`. "sync" begins "sync directory", so the longest name counts.
+fn operand(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("cannot ")?;
+    let all = [
+        Op::Open,
+        Op::Create,
+        Op::Read,
+        Op::Write,
+        Op::SetLen,
+        Op::Sync,
+        Op::SyncDir,
+        Op::Rename,
+        Op::Remove,
+        Op::CreateDir,
+        Op::List,
+        Op::Metadata,
+        Op::Lock,
+        Op::Map,
+        Op::Advise,
+    ];
+    let files = all.iter().filter_map(|op| rest.strip_prefix(&op.to_string())?.strip_prefix(' '));
+    files.min_by_key(|file| file.len())
 }
 
 fn raise(class: Class, message: &str) -> PyErr {

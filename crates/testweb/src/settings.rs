@@ -34,7 +34,7 @@ pub struct CrawlSettings {
     pub max_redirects: u32,
     /// Further attempts at a URL that failed.
     pub retries: u32,
-    /// URLs of one trap that may be fetched on one host.
+    /// URLs of one trap that may be fetched on one host; of session ids, for each page.
     pub trap_budget: u32,
     /// The depth given to pages that a sitemap lists; without it sitemaps need not be read.
     pub sitemap_depth: Option<u32>,

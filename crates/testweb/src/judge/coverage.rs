@@ -16,7 +16,7 @@ const IN_TRANSIT_BYTES: u64 = 16 << 20;
 pub(super) fn check(log: &Log, world: &World, settings: &CrawlSettings, verdict: &mut Verdict) {
     let expected = world.expect(settings);
     let mut by_node = HashMap::<Node, Vec<&Fetch>>::new();
-    let mut traps = BTreeMap::<HostId, u32>::new();
+    let mut traps = BTreeMap::<(HostId, Option<u32>), u32>::new();
     let mut coverage = Coverage { log, world, settings, expected: &expected, verdict };
     for fetch in &log.fetches {
         coverage.one(fetch);
@@ -27,7 +27,7 @@ pub(super) fn check(log: &Log, world: &World, settings: &CrawlSettings, verdict:
                 earlier.push(fetch);
                 // Fetches come in order of time within a host, so the budget goes to the first.
                 if earlier.len() == 1 && is_trap(node) {
-                    let count = traps.entry(node.host).or_default();
+                    let count = traps.entry((node.host, page_of_session(node))).or_default();
                     *count += 1;
                     if *count > settings.trap_budget {
                         let detail = format!("number {count} of {}", settings.trap_budget);
@@ -55,6 +55,15 @@ pub(super) fn check(log: &Log, world: &World, settings: &CrawlSettings, verdict:
 
 fn is_trap(node: Node) -> bool {
     matches!(node.what, Resource::Calendar(_) | Resource::Session { .. } | Resource::Facet(_))
+}
+
+/// The page of a node that has a session id in its URL. A crawler cannot know that the ids of a page are no pages before it has seen
+/// some of them; of a site with many pages, that is so for each.
+fn page_of_session(node: Node) -> Option<u32> {
+    match node.what {
+        Resource::Session { page, .. } => Some(page),
+        _ => None,
+    }
 }
 
 struct Coverage<'a> {

@@ -38,7 +38,7 @@ pub(super) struct Simulation<'a> {
     delay_us: HashMap<HostId, u64>,
     origins: HashSet<(HostId, bool)>,
     refused: HashMap<Node, u32>,
-    trapped: HashMap<HostId, u32>,
+    trapped: HashMap<(HostId, Option<u32>), u32>,
 }
 
 const LENGTH_US: u64 = 2_000;
@@ -114,7 +114,8 @@ impl<'a> Simulation<'a> {
     /// Fetches robots.txt where needed; whether the node may be fetched then.
     fn may_fetch(&mut self, node: Node) -> bool {
         if matches!(node.what, Resource::Calendar(_) | Resource::Session { .. } | Resource::Facet(_)) {
-            let count = self.trapped.entry(node.host).or_default();
+            let page = if let Resource::Session { page, .. } = node.what { Some(page) } else { None };
+            let count = self.trapped.entry((node.host, page)).or_default();
             *count += 1;
             if *count > self.settings.trap_budget {
                 return false;
