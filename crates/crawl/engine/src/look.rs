@@ -127,7 +127,7 @@ impl Worker {
     }
 }
 
-/// Fills a buffer as far as a body goes: what it is, is told by its start, and a coding may give that out in small pieces. Says how many
+/// Fills a buffer as far as a body goes: its start tells what it is, and a coding may give that out in small pieces. Says how many
 /// bytes came before the end, or before an error.
 fn fill(body: &mut impl Read, buf: &mut [u8]) -> (usize, std::io::Result<()>) {
     let mut n = 0;

@@ -309,7 +309,7 @@ pub struct Report {
     pub complete: bool,
     /// URLs that are left, of those that are known.
     pub left: u64,
-    /// Whether the seeds were not read to their end: then nobody knows how many more there are.
+    /// Whether the seeds were not read to their end: then the number of further URLs is unknown.
     #[serde(default)]
     pub seeds_unread: bool,
     /// What became of all URLs.

@@ -97,7 +97,7 @@ fn unpacked_start(start: &[u8]) -> Vec<u8> {
 /// Why a sitemap was not read, or only in part, though its server sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// It is something else, such as a page that says that there is no such page.
+    /// It is something else, such as an error page.
     NotASitemap,
     /// It ends in the middle, or cannot be unpacked.
     Damaged,

@@ -226,7 +226,7 @@ impl Frontier {
         if !is_passing(answer) || refused || u32::from(row.strikes) >= most {
             row.due_ms = 0;
             // Files have the strikes as failures in a row. These end with an answer that settles the page, and a page that
-            // robots.txt closes has none: nobody requested it.
+            // robots.txt closes has none: it was never requested.
             if !is_passing(answer)
                 && matches!(answer, Answer::Response { .. } | Answer::Failed(ErrorClass::RobotsDenied))
             {
